@@ -1,0 +1,50 @@
+# Two commands do all the set-up on a machine with only Python 3.11, pip, venv, make and git:
+#   make demo   the paper's synthetic study in a quick setting; prints where the report is
+#   make test   every quick test
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+SHELL := /bin/bash
+
+.PHONY: demo test test-slow lint bench lock clean
+.DELETE_ON_ERROR:
+
+demo: .venv/run.stamp
+	$(BIN)/reticent demo --out results/demo
+
+test: .venv/dev.stamp
+	$(BIN)/pytest
+
+test-slow: .venv/dev.stamp
+	$(BIN)/pytest -m slow
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: .venv/dev.stamp
+	$(BIN)/python -m benchmarks
+
+# What the package needs to run, then what working on it needs. Both are locked, with hashes.
+.venv/run.stamp: requirements.lock pyproject.toml
+	@started=$$SECONDS; set -e; \
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv; \
+	echo "Setting up .venv (once) ..."; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
+	touch $@; echo "Set-up took $$((SECONDS - started)) s."
+
+.venv/dev.stamp: requirements-dev.lock .venv/run.stamp
+	@echo "Adding the tools for tests and checks (once) ..."; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# The build backend is part of the run lock, so that installing the package fetches nothing that is not locked.
+lock:
+	printf "hatchling\neditables\n" | uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-emit-index-url --no-emit-find-links pyproject.toml - -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	    --no-emit-find-links --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf .venv results

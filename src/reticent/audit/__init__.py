@@ -1,0 +1,1 @@
+"""What leaks, and what it buys."""

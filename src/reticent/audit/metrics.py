@@ -1,0 +1,114 @@
+"""One record of how a policy does in a process: every number with its interval and what kind of number it is."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from reticent.errors import InputError
+from reticent.policy.policy import Policy
+from reticent.process.release import ReleaseProcess
+from reticent.process.rollout import Episode, simulate
+
+CONFIDENCE_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number from simulation with its 95 % interval.
+
+    "mean": normal interval from the standard error. "rate": Clopper-Pearson, valid for any number of episodes.
+    """
+
+    value: float
+    low: float
+    high: float
+    interval: Literal["normal", "Clopper-Pearson"]
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a policy did over many independent episodes. All fields but the counts are estimates.
+
+    `cost` is what the objective charges; `cost_without_penalty` leaves the violation cost out. `releases` is the
+    stopping time tau. `confidence_useful` is max_u beta(u) at the end, `confidence_secret` max_s beta(s) at the end,
+    `highest_confidence_secret` the largest max_s beta(s) on the way. Accuracies are of the provider's best guess at
+    the end, which is exact Bayes with the true model. `violation_rate` counts episodes that ever crossed the bound,
+    `truncated_rate` those cut at the horizon (and charged for declaring there).
+    """
+
+    episodes: int
+    seed: int
+    cost: Estimate
+    cost_without_penalty: Estimate
+    releases: Estimate
+    confidence_useful: Estimate
+    confidence_secret: Estimate
+    highest_confidence_secret: Estimate
+    spent_bits: Estimate
+    accuracy_useful: Estimate
+    accuracy_secret: Estimate
+    accuracy_per_useful: list[Estimate | None]
+    accuracy_per_secret: list[Estimate | None]
+    violation_rate: Estimate
+    truncated_rate: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary for one JSON object."""
+        return {"kind": "estimate", "level": CONFIDENCE_LEVEL, **asdict(self)}
+
+
+def evaluate(process: ReleaseProcess, policy: Policy, episodes: int = 100_000, seed: int = 0) -> Evaluation:
+    """Simulate independent episodes and sum them up. Deterministic given the seed."""
+    if episodes < 2:
+        raise InputError(f"At least two episodes are needed for an interval, not {episodes}.")
+    return summarise(simulate(process, policy.act, episodes, seed), seed)
+
+
+def summarise(records: Episode, seed: int) -> Evaluation:
+    """Means, rates and intervals of simulated episodes."""
+    by_useful, by_secret = records.belief.sum(1), records.belief.sum(2)
+    named_useful = by_useful.argmax(1) == records.useful
+    named_secret = by_secret.argmax(1) == records.secret
+    return Evaluation(
+        episodes=len(records.cost),
+        seed=seed,
+        cost=mean(records.cost),
+        cost_without_penalty=mean(records.cost - records.violation_cost),
+        releases=mean(records.releases),
+        confidence_useful=mean(by_useful.max(1)),
+        confidence_secret=mean(by_secret.max(1)),
+        highest_confidence_secret=mean(records.highest_confidence),
+        spent_bits=mean(records.spent_bits),
+        accuracy_useful=rate(named_useful),
+        accuracy_secret=rate(named_secret),
+        accuracy_per_useful=[_rate_or_none(named_useful[records.useful == u]) for u in range(by_useful.shape[1])],
+        accuracy_per_secret=[_rate_or_none(named_secret[records.secret == s]) for s in range(by_secret.shape[1])],
+        violation_rate=rate(records.violated),
+        truncated_rate=rate(records.truncated),
+    )
+
+
+def mean(values: Any) -> Estimate:
+    """Mean with a normal interval."""
+    values = np.asarray(values, float)
+    centre, error = float(values.mean()), float(stats.sem(values))
+    reach = stats.norm.ppf(0.5 + CONFIDENCE_LEVEL / 2) * error
+    return Estimate(centre, centre - reach, centre + reach, "normal")
+
+
+def rate(happened: Any) -> Estimate:
+    """Share of episodes with the exact binomial (Clopper-Pearson) interval."""
+    happened = np.asarray(happened, bool)
+    count, trials = int(happened.sum()), happened.size
+    interval = stats.binomtest(count, trials).proportion_ci(CONFIDENCE_LEVEL, method="exact")
+    return Estimate(count / trials, float(interval.low), float(interval.high), "Clopper-Pearson")
+
+
+def _rate_or_none(happened: np.ndarray) -> Estimate | None:
+    """A class that never occurred has no rate."""
+    return rate(happened) if happened.size else None

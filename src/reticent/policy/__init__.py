@@ -1,0 +1,1 @@
+"""Online: public state -> which sensor, or stop."""

@@ -1,0 +1,128 @@
+"""What an expert tries first: lookahead, information gain, EJS, Chernoff, each with a stopping threshold.
+
+Every rule stops once max_u beta(u) reaches its threshold, or when no sensor is allowed.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import linprog
+from scipy.special import rel_entr
+
+from reticent.belief.bayes import secret_joint, useful_joint, useful_marginal
+from reticent.belief.information import secret_information_bits, useful_information_bits
+from reticent.policy.policy import Policy, best, choose, sure_enough
+from reticent.process.release import PublicState, ReleaseProcess
+from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Scalar
+
+# Keeps logarithms and quotients finite where a hypothesis is already ruled out.
+TINY = 1e-300
+
+
+def lookahead_costs(process: ReleaseProcess, belief: Belief) -> PerSensor:
+    """Cost of one release and then stopping: C_T + sum_z p(z) (C_B if beta_z is in F, else stop(beta_z)).
+
+    Stop cost and forbidden region are homogeneous in the belief, so the posteriors need no division.
+    """
+    emissions = process.emissions(belief)
+    useful = useful_joint(belief, emissions)
+    law = useful.sum(0)
+    end = process.error_penalty * (law - useful.max(0))
+    if process.enforce == "penalty":
+        forbidden = secret_joint(belief, emissions).max(0) >= process.limit * law
+        end = jnp.where(forbidden, process.violation_cost * law, end)
+    return process.time_cost + end.sum(1)
+
+
+class OneStepLookahead(Policy):
+    """The sensor whose single release, then a stop, is cheapest; stops when stopping now is cheaper still."""
+
+    process: ReleaseProcess
+    threshold: Scalar
+
+    def act(self, key: PRNGKey, public: PublicState) -> Index:
+        del key
+        cost = lookahead_costs(self.process, public.belief)
+        cheapest = jnp.min(jnp.where(public.allowed[:-1], cost, jnp.inf))
+        stop = self.process.stop_cost(public.belief) <= cheapest
+        return best(public, -cost, stop | sure_enough(public, self.threshold))
+
+
+class InformationGain(Policy):
+    """The sensor with the highest I_U - kappa I_S, in bits."""
+
+    process: ReleaseProcess
+    kappa: Scalar
+    threshold: Scalar
+
+    def act(self, key: PRNGKey, public: PublicState) -> Index:
+        del key
+        emissions = self.process.emissions(public.belief)
+        gain = useful_information_bits(public.belief, emissions)
+        loss = secret_information_bits(public.belief, emissions)
+        return best(public, gain - self.kappa * loss, sure_enough(public, self.threshold))
+
+
+def extrinsic_jensen_shannon(belief: Belief, channel: Channel) -> PerSensor:
+    """EJS = sum_u beta(u) D(q_u || sum_{v != u} beta(v) q_v / (1 - beta(u))), in nats (Naghshvar & Javidi 2013)."""
+    joint = useful_joint(belief, channel)
+    weight = useful_marginal(belief)[:, None, None]
+    own = joint / jnp.maximum(weight, TINY)
+    rest = (joint.sum(0) - joint) / jnp.maximum(1 - weight, TINY)
+    divergence = own * (jnp.log(jnp.maximum(own, TINY)) - jnp.log(jnp.maximum(rest, TINY)))
+    return jnp.sum(weight * divergence, axis=(0, 2))
+
+
+class ExtrinsicJensenShannon(Policy):
+    """The sensor with the highest EJS divergence between the useful values."""
+
+    process: ReleaseProcess
+    threshold: Scalar
+
+    def act(self, key: PRNGKey, public: PublicState) -> Index:
+        del key
+        scores = extrinsic_jensen_shannon(public.belief, self.process.emissions(public.belief))
+        return best(public, scores, sure_enough(public, self.threshold))
+
+
+class Chernoff(Policy):
+    """Chernoff's (1959) procedure: act as if the likeliest pair were true.
+
+    The sensor is drawn from the mixture that maximises the smallest divergence from that pair to any pair with
+    another useful value.
+    """
+
+    mixture: Float[Array, "S U A"]
+    threshold: Scalar
+
+    def act(self, key: PRNGKey, public: PublicState) -> Index:
+        secret, useful = jnp.unravel_index(jnp.argmax(public.belief), public.belief.shape)
+        return choose(key, public, self.mixture[secret, useful], sure_enough(public, self.threshold))
+
+
+def chernoff_mixture(channel: Float[np.ndarray, "A S U Z"]) -> Float[np.ndarray, "S U A"]:
+    """For each pair, the mixture over sensors that maximises min over v != u, r of sum_a w_a D(q_asu || q_arv)."""
+    sensors, secrets, useful, _ = channel.shape
+    mixture = np.full((secrets, useful, sensors), 1 / sensors)
+    for s, u in np.ndindex(secrets, useful):
+        rivals = np.delete(channel, u, axis=2).reshape(sensors, -1, channel.shape[-1])
+        # An impossible symbol separates for sure; a large finite number keeps the linear program well posed.
+        divergence = np.minimum(rel_entr(channel[:, s, u, None, :], rivals).sum(-1), 1e3)
+        if rivals.shape[1]:
+            mixture[s, u] = _maximin(divergence)
+    return mixture
+
+
+def _maximin(payoff: Float[np.ndarray, "A R"]) -> Float[np.ndarray, " A"]:
+    """The mixed strategy of the row player of a zero-sum game, by linear programming (HiGHS)."""
+    rows, columns = payoff.shape
+    solution = linprog(
+        c=np.append(np.zeros(rows), -1.0),
+        A_ub=np.hstack([-payoff.T, np.ones((columns, 1))]),
+        b_ub=np.zeros(columns),
+        A_eq=np.append(np.ones(rows), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, 1)] * rows + [(None, None)],
+    )
+    weight = np.clip(solution.x[:-1], 0, None)
+    return weight / weight.sum()

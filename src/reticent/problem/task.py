@@ -1,0 +1,64 @@
+"""A task: one model, what is wanted of it, and how the bound is enforced. All that a policy file must remember."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from reticent.errors import InputError
+from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.model import ReleaseModel
+from reticent.problem.objective import Objective
+
+Enforcement = Literal["penalty", "mask", "paper"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Model, bound, prices and enforcement.
+
+    `enforce` defaults to "penalty" for a confidence bound (the release that enters the forbidden region pays
+    the violation cost and ends the episode) and to "mask" for an information bound (a sensor that would cross
+    it cannot be chosen). "paper" is the printed cost, for reproduction. After `horizon` releases an episode is
+    cut off.
+    """
+
+    model: ReleaseModel
+    bound: Bound
+    objective: Objective = field(default_factory=Objective)
+    enforce: Enforcement | None = None
+    horizon: int = 200
+
+    def __post_init__(self) -> None:
+        self.bound.check(self.model)
+        own = "penalty" if isinstance(self.bound, ConfidenceBound) else "mask"
+        if self.enforce is None:
+            object.__setattr__(self, "enforce", own)
+        if self.enforce not in get_args(Enforcement):
+            raise InputError(f"enforce is one of {list(get_args(Enforcement))}, not {self.enforce!r}.")
+        if self.enforce not in (own, "paper"):
+            raise InputError(f"{type(self.bound).__name__} is enforced by {own!r} or 'paper', not by {self.enforce!r}.")
+        if self.horizon < 1:
+            raise InputError(f"The horizon must be at least one release, but is {self.horizon}.")
+
+    def to_json(self) -> dict[str, Any]:
+        confidence = isinstance(self.bound, ConfidenceBound)
+        bound = {"confidence": self.bound.limit} if confidence else {"information_bits": self.bound.limit_bits}
+        return {
+            "problem": self.model.to_json(),
+            "bound": bound,
+            "objective": vars(self.objective),
+            "enforce": self.enforce,
+            "horizon": self.horizon,
+        }
+
+    @classmethod
+    def from_json(cls, task: dict[str, Any]) -> "Task":
+        bound = task["bound"]
+        return cls(
+            model=ReleaseModel.from_json(task["problem"]),
+            bound=ConfidenceBound(bound["confidence"])
+            if "confidence" in bound
+            else InformationBound(bound["information_bits"]),
+            objective=Objective(**task["objective"]),
+            enforce=task["enforce"],
+            horizon=task["horizon"],
+        )

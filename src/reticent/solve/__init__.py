@@ -1,0 +1,1 @@
+"""Offline: process -> policy, with evidence of how good it is."""

@@ -1,0 +1,262 @@
+"""Exact solution on the count lattice, with certified brackets.
+
+The hidden pair never changes, so the belief depends only on how often each sensor gave each symbol: histories fold
+into a lattice of counts. Levels are built forward (one more release each) and solved backward. A node where stopping
+is provably optimal is not expanded, and a release that enters the forbidden region ends there.
+
+Cutting the lattice at depth T brackets the optimal cost of the problem without horizon: declaring at depth T is a
+policy, so it gives an upper bound (and the exact value of the problem with at most T releases); pretending that
+after depth T one more release settles everything gives a lower bound.
+
+Under the information bound the ledger depends on the order of the releases, so a node is a pair (counts, ledger).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import rel_entr
+
+from reticent.errors import InputError
+from reticent.problem.bound import ConfidenceBound
+from reticent.problem.task import Task
+
+CHUNK = 50_000
+FORBIDDEN, UNREACHED = -1, -2
+LEDGER_UNITS_PER_BIT = 1e12
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower <= optimal cost <= upper, both certain up to rounding; `upper` is exact for at most `horizon` releases.
+
+    `first` is the first action of the policy that attains `upper`: a sensor's index, or the number of sensors to stop.
+    """
+
+    lower: float
+    upper: float
+    first: int
+    nodes: int
+    horizon: int
+
+    @property
+    def gap(self) -> float:
+        """How much is not known."""
+        return self.upper - self.lower
+
+
+@dataclass
+class _Level:
+    """Nodes after the same number of releases, sorted by key.
+
+    `live` are the nodes where going on may pay, known once the level was expanded; `children` are their positions
+    in the next level, or a negative code.
+    """
+
+    depth: int
+    keys: Int[np.ndarray, " N"]
+    ledger: Int[np.ndarray, " N"] | None
+    live: Int[np.ndarray, " M"] | None = None
+    children: Int[np.ndarray, "M A Z"] | None = None
+
+
+class _Outlook(NamedTuple):
+    """One release from each of N nodes. What may come is weighted with its probability: no division is needed."""
+
+    law: Float[np.ndarray, "N A Z"]
+    stop: Float[np.ndarray, "N A Z"]
+    forbidden: Bool[np.ndarray, "N A Z"]
+    allowed: Bool[np.ndarray, "N A"]
+    ledger: Int[np.ndarray, "N A"] | None
+
+
+def solve_lattice(
+    task: Task,
+    horizon: int | None = None,
+    tolerance: float = 1e-7,
+    max_nodes: int = 10_000_000,
+    report: Callable[[int, int], None] | None = None,
+) -> Bracket:
+    """Bracket the optimal cost of a small task.
+
+    Without a horizon the lattice is deepened until the bracket is narrower than `tolerance` or `max_nodes` are held.
+    `report` is called with the depth and the number of nodes after each level.
+    """
+    if task.enforce == "paper":
+        raise InputError("The lattice solves the penalty and the mask, not the printed cost (enforce='paper').")
+    lattice = _Lattice(task, horizon)
+    levels = [lattice.root()]
+    nodes = checked = 1
+    while levels[-1].keys.size and len(levels) <= lattice.deepest and nodes < max_nodes:
+        levels.append(lattice.expand(levels[-1]))
+        nodes += levels[-1].keys.size
+        if report:
+            report(len(levels) - 1, nodes)
+        if horizon is None and nodes >= 2 * checked:
+            checked = nodes
+            if (bracket := lattice.bracket(levels)).gap <= tolerance:
+                return bracket
+    if horizon is not None and levels[-1].keys.size and len(levels) <= horizon:
+        raise InputError(
+            f"{horizon} releases need more than {max_nodes} nodes (depth {len(levels) - 1} was reached): "
+            "take a shorter horizon or allow more nodes."
+        )
+    return lattice.bracket(levels)
+
+
+class _Lattice:
+    """The tables of one task, and the two passes over its levels: `expand` forward, `bracket` backward."""
+
+    def __init__(self, task: Task, horizon: int | None) -> None:
+        sensors, secrets, useful, symbols = task.model.channel.shape
+        kinds = sensors * symbols
+        # All counts but the last, which the depth implies, are packed into one 64-bit key.
+        self.bits = 63 // max(kinds - 1, 1)
+        self.deepest = horizon or 2**self.bits - 1
+        if self.deepest >= 2**self.bits or self.bits < 2:
+            raise InputError(
+                f"{sensors} sensors of {symbols} symbols are too many for the lattice"
+                f"{f' at horizon {horizon}' if horizon else ''}. It suits up to about nine pairs of sensor and "
+                "symbol; train an agent instead."
+            )
+        self.objective, self.bound = task.objective, task.bound
+        self.shape = (sensors, symbols)
+        self.prior = task.model.prior.reshape(-1)
+        channel = np.moveaxis(task.model.channel, -1, 1).reshape(kinds, secrets * useful)
+        self.never = (channel == 0).astype(float)
+        self.log_channel = np.log(np.where(channel == 0, 1.0, channel))
+        # beta @ useful_joint[u] is P(u, a, z); beta @ secret_joint[s] is P(s, a, z).
+        secret_of, useful_of = np.divmod(np.arange(secrets * useful), useful)
+        self.useful_joint = [(channel * (useful_of == u)).T for u in range(useful)]
+        self.secret_joint = [(channel * (secret_of == s)).T for s in range(secrets)]
+        self.useful_of = np.eye(useful)[useful_of]
+        self.secret_of = np.eye(secrets)[secret_of]
+        stride = [1 << (self.bits * kind) for kind in range(kinds - 1)]
+        self.stride = np.array([*stride, 0], np.int64).reshape(self.shape)
+
+    def root(self) -> _Level:
+        ledger = None if isinstance(self.bound, ConfidenceBound) else np.zeros(1, np.int64)
+        return _Level(0, np.zeros(1, np.int64), ledger)
+
+    def expand(self, level: _Level) -> _Level:
+        """The next level; fills in `level.live` and `level.children`."""
+        lives, codes, keys, ledgers = [], [], [], []
+        for node, beliefs in self._chunks(level):
+            look = self._look(level, node, beliefs)
+            live = self._floor(look) < self._stop(beliefs)
+            reached = ((look.law > 0) & ~look.forbidden & look.allowed[:, :, None])[live]
+            lives.append(node[live])
+            codes.append(np.where(reached, 0, np.where(look.forbidden[live], FORBIDDEN, UNREACHED)).astype(np.int32))
+            keys.append((level.keys[node][live, None, None] + self.stride)[reached])
+            if look.ledger is not None:
+                ledgers.append(np.broadcast_to(look.ledger[live, :, None], reached.shape)[reached])
+        level.live, level.children = np.concatenate(lives), np.concatenate(codes)
+        keys, ledger, position = _distinct(np.concatenate(keys), np.concatenate(ledgers) if ledgers else None)
+        level.children[level.children == 0] = position
+        return _Level(level.depth + 1, keys, ledger)
+
+    def bracket(self, levels: list[_Level]) -> Bracket:
+        """Backward induction, lower and upper side by side."""
+        last = levels[-1]
+        values = self._stops(last)
+        for node, beliefs in self._chunks(last):
+            values[0, node] = np.minimum(values[0, node], self._floor(self._look(last, node, beliefs)))
+        first = self.shape[0]
+        for level in reversed(levels[:-1]):
+            values, first = self._back_up(level, values)
+        return Bracket(*values[:, 0].tolist(), first, sum(level.keys.size for level in levels), last.depth)
+
+    def _back_up(self, level: _Level, following: Float[np.ndarray, "2 L"]) -> tuple[Float[np.ndarray, "2 N"], int]:
+        """V = min(stop, min_a C_T + sum_z p(z) V'), and the first node's best action on the upper side."""
+        assert level.live is not None
+        assert level.children is not None
+        values = self._stops(level)
+        first, start = self.shape[0], 0
+        for node, beliefs in self._chunks(level, level.live):
+            look = self._look(level, node, beliefs)
+            child = level.children[start : start + node.size]
+            start += node.size
+            costs = [self._cost(look, look.law * np.where(child >= 0, side[child], 0.0)) for side in following]
+            if node[0] == 0 and costs[1][0].min() < values[1, 0]:
+                first = int(costs[1][0].argmin())
+            values[:, node] = np.minimum(values[:, node], [cost.min(1) for cost in costs])
+        return values, first
+
+    def _floor(self, look: _Outlook) -> Float[np.ndarray, " N"]:
+        """Lower bound on going on: after one release, at best the stop or one more release settles it."""
+        return self._cost(look, np.minimum(look.stop, self.objective.time_cost * look.law)).min(1)
+
+    def _cost(self, look: _Outlook, following: Float[np.ndarray, "N A Z"]) -> Float[np.ndarray, "N A"]:
+        """C_T + sum_z p(z) V'(beta_z), with C_B for V' in F; infinite where the sensor is not allowed."""
+        penalty = self.objective.violation_cost if np.isfinite(self.objective.violation_cost) else 0.0
+        cost = self.objective.time_cost + np.where(look.forbidden, penalty * look.law, following).sum(2)
+        return np.where(look.allowed, cost, np.inf)
+
+    def _look(self, level: _Level, node: Int[np.ndarray, " N"], beliefs: Float[np.ndarray, "N SU"]) -> _Outlook:
+        shape = (node.size, *self.shape)
+        useful = [beliefs @ joint for joint in self.useful_joint]
+        law = np.sum(useful, axis=0)
+        stop = self.objective.error_penalty * (law - np.max(useful, axis=0))
+        forbidden, allowed, ledger = np.zeros(shape, bool), np.ones(shape[:2], bool), None
+        secret = [beliefs @ joint for joint in self.secret_joint]
+        if isinstance(self.bound, ConfidenceBound):
+            forbidden = ((np.max(secret, axis=0) >= self.bound.limit * law) & (law > 0)).reshape(shape)
+            if np.isinf(self.objective.violation_cost):
+                allowed = ~forbidden.any(2)
+        else:
+            assert level.ledger is not None
+            bits = _information_bits(beliefs @ self.secret_of, np.stack(secret), law).reshape(shape).sum(2)
+            ledger = level.ledger[node][:, None] + np.rint(bits * LEDGER_UNITS_PER_BIT).astype(np.int64)
+            allowed = ledger < self.bound.limit_bits * LEDGER_UNITS_PER_BIT
+        return _Outlook(law.reshape(shape), stop.reshape(shape), forbidden, allowed, ledger)
+
+    def _stop(self, beliefs: Float[np.ndarray, "N SU"]) -> Float[np.ndarray, " N"]:
+        return self.objective.error_penalty * (1 - (beliefs @ self.useful_of).max(1))
+
+    def _stops(self, level: _Level) -> Float[np.ndarray, "2 N"]:
+        """Stop cost of every node, once for each side of the bracket."""
+        values = np.empty((2, level.keys.size))
+        for node, beliefs in self._chunks(level):
+            values[:, node] = self._stop(beliefs)
+        return values
+
+    def _chunks(self, level: _Level, nodes: Int[np.ndarray, " N"] | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The nodes in pieces that fit the cache, with their beliefs."""
+        nodes = np.arange(level.keys.size) if nodes is None else nodes
+        for start in range(0, nodes.size, CHUNK):
+            node = nodes[start : start + CHUNK]
+            yield node, self._beliefs(level.keys[node], level.depth)
+
+    def _beliefs(self, keys: Int[np.ndarray, " N"], depth: int) -> Float[np.ndarray, "N SU"]:
+        """beta(s, u), proportional to p(s, u) prod_az q(z | a, s, u)^n[a, z]."""
+        shifts = self.bits * np.arange(self.stride.size - 1)
+        counts = np.empty((keys.size, self.stride.size))
+        counts[:, :-1] = (keys[:, None] >> shifts) & (2**self.bits - 1)
+        counts[:, -1] = depth - counts[:, :-1].sum(1)
+        logs = counts @ self.log_channel
+        logs[(counts @ self.never > 0) | (self.prior == 0)] = -np.inf
+        joint = self.prior * np.exp(logs - logs.max(1, keepdims=True))
+        return joint / joint.sum(1, keepdims=True)
+
+
+def _distinct(
+    keys: Int[np.ndarray, " M"], ledger: Int[np.ndarray, " M"] | None
+) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"] | None, Int[np.ndarray, " M"]]:
+    """Distinct (key, ledger) pairs in order, and where each given one is among them."""
+    order = np.argsort(keys, kind="stable") if ledger is None else np.lexsort((ledger, keys))
+    new = np.ones(keys.size, bool)
+    new[1:] = np.diff(keys[order]) != 0
+    if ledger is not None:
+        new[1:] |= np.diff(ledger[order]) != 0
+    position = np.empty(keys.size, np.int32)
+    position[order] = np.cumsum(new) - 1
+    return keys[order][new], None if ledger is None else ledger[order][new], position
+
+
+def _information_bits(
+    secret: Float[np.ndarray, "N S"], joint: Float[np.ndarray, "S N AZ"], law: Float[np.ndarray, "N AZ"]
+) -> Float[np.ndarray, "N AZ"]:
+    """Share of each symbol in I_a(beta): sum_s P(s, z) log2 (P(s, z) / (beta(s) p(z)))."""
+    return np.sum([rel_entr(joint[s], secret[:, s, None] * law) for s in range(len(joint))], axis=0) / np.log(2)

@@ -1,0 +1,26 @@
+"""The shape legend.
+
+S secrets, U useful values, A sensors, Z symbols (what one reading can be), T steps, N parallel episodes.
+An action is an index into the sensors; the index A, one past the last sensor, means stop.
+"""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from jaxtyping import Bool, Float, Int
+
+if TYPE_CHECKING:
+    from jax import Array
+else:
+    # Any array with a dtype and a shape passes at run time, so that code without JAX can use the legend too.
+    Array = Any
+
+Scalar: TypeAlias = Float[Array, ""]
+Index: TypeAlias = Int[Array, ""]
+Flag: TypeAlias = Bool[Array, ""]
+Belief: TypeAlias = Float[Array, "S U"]
+Mechanism: TypeAlias = Float[Array, "S U Z"]
+Channel: TypeAlias = Float[Array, "A S U Z"]
+Law: TypeAlias = Float[Array, " Z"]
+PerSensor: TypeAlias = Float[Array, " A"]
+Allowed: TypeAlias = Bool[Array, " A_plus_stop"]
+PRNGKey: TypeAlias = Any
