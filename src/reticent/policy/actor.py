@@ -6,11 +6,14 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal, useful_marginal
+from reticent.errors import InputError
 from reticent.policy.heuristics import lookahead_costs
 from reticent.policy.policy import Policy
+from reticent.policy.store import PolicyFile
 from reticent.process.release import PublicState, ReleaseProcess
 from reticent.types import Array, Index, PRNGKey
 
@@ -83,6 +86,32 @@ class Actor(Policy):
     def act(self, key: PRNGKey, public: PublicState) -> Index:
         logits = masked_logits(self.network, self.features(public), public.allowed)
         return jnp.argmax(logits) if self.greedy else jax.random.categorical(key, logits)
+
+
+def actor_arrays(actor: Actor) -> dict[str, np.ndarray]:
+    """The network's numbers by name, for a policy file."""
+    layers = enumerate(actor.network.layers)
+    return {
+        f"layers.{i}.{name}": np.asarray(getattr(layer, name)) for i, layer in layers for name in ("weight", "bias")
+    }
+
+
+def actor_of(file: PolicyFile) -> Actor:
+    """The actor that a policy file holds."""
+    if file.kind != "actor":
+        raise InputError(f"This file holds a policy of kind {file.kind!r}, not an actor.")
+    process = ReleaseProcess(file.task)
+    features = Features(process, file.settings["inputs"])
+    network = Network(features.size, process.sensors + 1, file.settings["width"], jax.random.key(0))
+    actor = Actor(network, features, bool(file.settings["greedy"]))
+    wanted = {name: array.shape for name, array in actor_arrays(actor).items()}
+    found = {name: array.shape for name, array in file.arrays.items()}
+    if wanted != found:
+        raise InputError(f"The policy file holds arrays {found}, but its header calls for {wanted}.")
+    leaves = [
+        jnp.asarray(file.arrays[f"layers.{i}.{n}"]) for i in range(len(network.layers)) for n in ("weight", "bias")
+    ]
+    return eqx.tree_at(lambda a: [x for layer in a.network.layers for x in (layer.weight, layer.bias)], actor, leaves)
 
 
 def masked_logits(network: Network, features: Float[Array, " F"], allowed: Array) -> Float[Array, " A_plus_stop"]:

@@ -68,7 +68,7 @@ def extrinsic_jensen_shannon(belief: Belief, channel: Channel) -> PerSensor:
     joint = useful_joint(belief, channel)
     weight = useful_marginal(belief)[:, None, None]
     own = joint / jnp.maximum(weight, TINY)
-    rest = (joint.sum(0) - joint) / jnp.maximum(1 - weight, TINY)
+    rest = (joint.sum(0, keepdims=True) - joint) / jnp.maximum(1 - weight, TINY)
     divergence = own * (jnp.log(jnp.maximum(own, TINY)) - jnp.log(jnp.maximum(rest, TINY)))
     return jnp.sum(weight * divergence, axis=(0, 2))
 

@@ -8,22 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from reticent.errors import InputError
 
-ROW_SUM_TOLERANCE = 1e-6
+ROW_SUM_TOLERANCE, ROUNDING = 1e-5, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseModel:
-    """Prior p(s, u) and channel q(z | a, s, u), with a name for everything.
+    """Prior p(s, u), array [S U], and channel q(z | a, s, u), array [A S U Z], with a name for everything.
 
-    Rows may miss one by a rounding error of 1e-6; they are stored exactly normalised, as 64-bit floats.
+    Rows may miss one by 1e-5, as numbers typed with a few digits do; they are stored normalised, as 64-bit floats.
     """
 
-    prior: Float[np.ndarray, "S U"]
-    channel: Float[np.ndarray, "A S U Z"]
+    prior: np.ndarray
+    channel: np.ndarray
     secrets: tuple[str, ...]
     useful: tuple[str, ...]
     sensors: tuple[str, ...]
@@ -40,8 +39,8 @@ class ReleaseModel:
         for (a, s, u), total in np.ndenumerate(channel.sum(-1)):
             where = f"{self.sensors[a]!r}, secret {self.secrets[s]!r}, useful {self.useful[u]!r}"
             _check_sum(f"The channel row of sensor {where}", total)
-        object.__setattr__(self, "prior", _frozen(prior / prior.sum()))
-        object.__setattr__(self, "channel", _frozen(channel / channel.sum(-1, keepdims=True)))
+        object.__setattr__(self, "prior", _normalised(prior, prior.sum(keepdims=True)))
+        object.__setattr__(self, "channel", _normalised(channel, channel.sum(-1, keepdims=True)))
 
     @property
     def largest_secret_prior(self) -> float:
@@ -67,10 +66,10 @@ class ReleaseModel:
         if channel.ndim != 4:
             raise InputError(f"channel is nested [sensor][secret][useful][symbol], but has {channel.ndim} levels.")
         symbols = problem.get("symbols") or [str(z) for z in range(channel.shape[-1])]
-        prior = problem.get("prior")
-        if prior is None:
-            prior = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
-        return cls(prior, channel, secrets, useful, problem["sensors"], symbols)
+        sensors, symbols = _names("sensors", problem["sensors"]), _names("symbols", symbols)
+        uniform = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
+        prior = uniform if problem.get("prior") is None else _array("prior", problem["prior"])
+        return cls(prior, channel, secrets, useful, sensors, symbols)
 
 
 def read_problem(path: str | Path) -> ReleaseModel:
@@ -130,6 +129,8 @@ def _check_sum(what: str, total: float) -> None:
         raise InputError(f"{what} sums to {total:.9g} instead of 1.")
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
+def _normalised(array: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The array divided by its sums, for good; what already sums to one keeps every bit, so files read back alike."""
+    array = np.where(np.abs(total - 1) <= ROUNDING, array, array / total)
     array.flags.writeable = False
     return array

@@ -139,10 +139,8 @@ class ReleaseProcess(eqx.Module):
         symbol = _draw(key, mechanism[state.secret, state.useful])
         belief = normalise(correct(state.belief, mechanism, symbol))
         spent = state.spent_bits + self.information_bits(state.belief)[sensor]
-        if self.bound == "confidence":
-            violated = ~stop & self.forbidden(belief)
-        else:
-            violated = ~stop & (spent >= self.limit)
+        over = self.forbidden(belief) if self.bound == "confidence" else spent >= self.limit
+        violated = ~stop & over
         terminated = stop | (violated & (self.enforce == "penalty"))
         step = state.step + 1
         return Transition(

@@ -173,12 +173,14 @@ class _Lattice:
         assert level.live is not None
         assert level.children is not None
         values = self._stops(level)
+        # The two negative codes of `children` point to the padding: nothing follows there.
+        padded = np.pad(following, ((0, 0), (0, 2)))
         first, start = self.shape[0], 0
         for node, beliefs in self._chunks(level, level.live):
             look = self._look(level, node, beliefs)
             child = level.children[start : start + node.size]
             start += node.size
-            costs = [self._cost(look, look.law * np.where(child >= 0, side[child], 0.0)) for side in following]
+            costs = [self._cost(look, look.law * side[child]) for side in padded]
             if node[0] == 0 and costs[1][0].min() < values[1, 0]:
                 first = int(costs[1][0].argmin())
             values[:, node] = np.minimum(values[:, node], [cost.min(1) for cost in costs])
@@ -222,7 +224,9 @@ class _Lattice:
             values[:, node] = self._stop(beliefs)
         return values
 
-    def _chunks(self, level: _Level, nodes: Int[np.ndarray, " N"] | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _chunks(
+        self, level: _Level, nodes: Int[np.ndarray, " N"] | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The nodes in pieces that fit the cache, with their beliefs."""
         nodes = np.arange(level.keys.size) if nodes is None else nodes
         for start in range(0, nodes.size, CHUNK):

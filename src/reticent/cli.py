@@ -1,0 +1,371 @@
+"""The command line: one frozen dataclass per command, one help line per field.
+
+Results go to stdout (with --json, one object), progress and messages to stderr. Bad input ends with one sentence and
+exit code 2. Heavy imports stay inside the commands, so that --help is quick.
+"""
+
+import json
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from reticent.audit.metrics import Evaluation
+    from reticent.problem.model import ReleaseModel
+    from reticent.problem.task import Enforcement, Task
+    from reticent.study.synthetic import Setting
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What must not become known: give one of the two."""
+
+    confidence: float | None = None
+    """Limit L_B on the provider's confidence in any secret; anything above 1 means no bound."""
+    information: float | None = None
+    """Limit L_MI on the information about the secret along every path, in bits."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What is wanted."""
+
+    time_cost: float = 1.0
+    """Price C_T of one release."""
+    error_penalty: float = 50.0
+    """Price lambda of a wrong guess of the useful value at the stop."""
+    violation_cost: float = 50.0
+    """Price C_B of crossing the confidence bound; `inf` means inadmissible."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Run the paper's synthetic study in a quick setting: about three minutes on two cores."""
+
+    out: Path = Path("reticent-demo")
+    """Folder for the report, figures and results; finished parts found there are not run again."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Train, evaluate, draw."""
+        from reticent.study.synthetic import Setting
+
+        setting = Setting(1, 250_000, 20_000, ("one-step lookahead", "random sensor"))
+        _study("The synthetic study, quick setting", setting, self.out, self.json)
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Reproduce a study of the paper: figures, tables and a self-contained report."""
+
+    study: Positional[Literal["synthetic"]]
+    """Which study."""
+    out: Path = Path("reticent-synthetic")
+    """Folder for the report, figures and results; finished parts found there are not run again."""
+    seeds: int = 3
+    """Training runs per bound."""
+    steps: int = 1_000_000
+    """Environment steps per training run."""
+    episodes: int = 100_000
+    """Episodes per evaluation."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Train, evaluate, draw."""
+        from reticent.solve.baselines import BASELINES
+        from reticent.study.synthetic import Setting
+
+        for name in ("seeds", "steps", "episodes"):
+            if getattr(self, name) < (2 if name == "episodes" else 1):
+                raise InputError(f"--{name} is {getattr(self, name)}, which is too few.")
+        setting = Setting(self.seeds, self.steps, self.episodes, BASELINES)
+        _study("The synthetic study of the paper", setting, self.out, self.json)
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Bracket the optimal cost of a small problem exactly."""
+
+    problem: Positional[str]
+    """A JSON problem file, or `synthetic`."""
+    method: Literal["lattice"] = "lattice"
+    """How to solve it."""
+    bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
+    prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
+    horizon: int | None = None
+    """At most this many releases; by default as many as the bracket needs."""
+    max_nodes: int = 10_000_000
+    """Deepen no further than this."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Solve and print the bracket."""
+        from reticent.solve.lattice import solve_lattice
+
+        if self.horizon is not None and self.horizon < 1:
+            raise InputError(f"--horizon must be at least 1, but is {self.horizon}.")
+        task = _task(_model(self.problem), self.bound, self.prices)
+        if self.horizon is None and self.bound.information is not None:
+            raise InputError("The information bound needs --horizon: its lattice grows with the order of releases.")
+        console = _console()
+        with console.status("Building the lattice ...") as status:
+            bracket = solve_lattice(
+                task,
+                self.horizon,
+                max_nodes=self.max_nodes,
+                report=lambda depth, nodes: status.update(f"Building the lattice: depth {depth}, {nodes:,} nodes"),
+            )
+        first = [*task.model.sensors, "stop"][bracket.first]
+        record = {**asdict(bracket), "first": first, "gap": bracket.gap, "kind": "exact bracket"}
+        if self.json:
+            print(json.dumps(record))
+        else:
+            print(f"The optimal cost lies between {bracket.lower:.6f} and {bracket.upper:.6f}; first action: {first}.")
+            print(f"{bracket.nodes:,} nodes, at most {bracket.horizon} releases.")
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train an agent (A2C) and save its policy."""
+
+    problem: Positional[str]
+    """A JSON problem file, or `synthetic`."""
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """The policy file to write (safetensors)."""
+    bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
+    prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
+    enforce: Literal["own", "paper"] = "own"
+    """`own`: penalty on entry (confidence) or mask (information). `paper`: the printed cost, for reproduction."""
+    recipe: Literal["default", "paper"] = "default"
+    """`paper` is TD(0) with the belief as input; `default` learns better and faster."""
+    steps: int = 1_000_000
+    """Environment steps."""
+    seed: int = 0
+    """Seed of everything random."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Train, saving the state after each piece; an earlier state of the same command is continued."""
+        if self.steps < 1:
+            raise InputError(f"--steps must be at least 1, but is {self.steps}.")
+        if not self.out.resolve().parent.is_dir():
+            raise InputError(f"There is no folder {str(self.out.parent)!r} to write {self.out.name!r} into.")
+        task = _task(_model(self.problem), self.bound, self.prices, None if self.enforce == "own" else "paper")
+        record = self._train(task)
+        if self.json:
+            print(json.dumps(record))
+        else:
+            print(f"Saved {self.out}: {record['steps']:,} steps, {record['steps_per_second']:,.0f} per second.")
+            print(f"Next: reticent evaluate {self.out}")
+
+    def _train(self, task: "Task") -> dict[str, Any]:
+        from reticent.compile_cache import use_compile_cache
+        from reticent.policy.actor import actor_arrays
+        from reticent.policy.store import PolicyFile
+        from reticent.process.release import ReleaseProcess
+        from reticent.provenance import provenance
+        from reticent.solve.a2c import RECIPES, initialise, policy_of, training
+        from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
+
+        use_compile_cache()
+        process, recipe = ReleaseProcess(task), RECIPES[self.recipe]
+        settings = {"recipe": asdict(recipe), "steps": self.steps, "seed": self.seed}
+        partial = self.out.with_name(self.out.name + ".partial")
+        whole = {**settings, "task": task.to_json()}
+        fresh = initialise(process, recipe, self.seed)
+        state = load_checkpoint(partial, fresh, whole) or fresh
+        started, before = time.perf_counter(), int(state.update) * recipe.steps_per_update
+        with _progress() as progress:
+            bar = progress.add_task("Training goes on" if before else "Training", total=self.steps, completed=before)
+            for reached, how in training(process, recipe, state, self.steps):
+                state = reached
+                save_checkpoint(partial, state, whole)
+                done = int(state.update) * recipe.steps_per_update
+                cost = float(how.cost_per_episode)
+                progress.update(bar, completed=done, description=f"Training, cost {cost:.2f} per episode")
+        seconds = time.perf_counter() - started
+        actor = policy_of(process, recipe, state)
+        how = {"inputs": recipe.inputs, "width": recipe.width, "greedy": recipe.greedy}
+        origin = {"method": "a2c", "recipe": self.recipe, **settings, **provenance()}
+        PolicyFile("actor", task, how, actor_arrays(actor), origin).save(self.out)
+        partial.unlink(missing_ok=True)
+        steps = int(state.update) * recipe.steps_per_update
+        speed = (steps - before) / seconds
+        return {"policy": str(self.out), "steps": steps, "seconds": seconds, "steps_per_second": speed}
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Simulate a saved policy: cost, stopping time, accuracies, violations, each with its interval."""
+
+    policy: Positional[Path]
+    """A policy file."""
+    episodes: int = 100_000
+    """Episodes to simulate."""
+    seed: int = 1
+    """Seed of the simulation."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Load, simulate, print."""
+        from reticent.policy.store import PolicyFile
+
+        file = PolicyFile.load(self.policy)
+        from reticent.audit.metrics import evaluate
+        from reticent.compile_cache import use_compile_cache
+        from reticent.policy.actor import actor_of
+        from reticent.process.release import ReleaseProcess
+
+        use_compile_cache()
+        policy = actor_of(file)
+        with _console().status(f"Simulating {self.episodes:,} episodes ..."):
+            evaluation = evaluate(ReleaseProcess(file.task), policy, self.episodes, self.seed)
+        if self.json:
+            print(json.dumps({"policy": str(self.policy), **evaluation.to_json()}))
+        else:
+            _print_evaluation(evaluation, file.task)
+
+
+COMMANDS: dict[str, Any] = {
+    "demo": Demo,
+    "reproduce": Reproduce,
+    "solve": Solve,
+    "train": Train,
+    "evaluate": Evaluate,
+}
+DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service learns the useful thing
+and not the secret one. Start with `reticent demo`."""
+
+
+def main() -> None:
+    """Entry point of the `reticent` command."""
+    command = tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="reticent", description=DESCRIPTION)
+    try:
+        command.run()
+    except InputError as error:
+        print(f"reticent: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print(
+            "\nreticent: interrupted. What was finished is kept; the same command goes on from there.", file=sys.stderr
+        )
+        raise SystemExit(128 + signal.SIGINT) from None
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _progress() -> "Progress":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=_console())
+
+
+def _model(problem: str) -> "ReleaseModel":
+    from reticent.problem.model import read_problem
+    from reticent.problem.synthetic import synthetic
+
+    return synthetic() if problem == "synthetic" else read_problem(problem)
+
+
+def _task(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: "Enforcement | None" = None) -> "Task":
+    from reticent.problem.bound import ConfidenceBound, InformationBound
+    from reticent.problem.objective import Objective
+    from reticent.problem.task import Task
+
+    if (bounds.confidence is None) == (bounds.information is None):
+        raise InputError("Give one bound: --confidence L or --information BITS.")
+    if bounds.confidence is not None:
+        bound = ConfidenceBound(bounds.confidence)
+    else:
+        assert bounds.information is not None
+        bound = InformationBound(bounds.information)
+    return Task(model, bound, Objective(**vars(prices)), enforce)
+
+
+def _print_evaluation(evaluation: "Evaluation", task: "Task") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{evaluation.episodes:,} episodes, seed {evaluation.seed}: estimates with 95 % intervals")
+    for heading in ("", "value", "from", "to"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    rows = {name.replace("_", " "): value for name, value in vars(evaluation).items() if hasattr(value, "low")}
+    for name, per_class, classes in (
+        ("useful", evaluation.accuracy_per_useful, task.model.useful),
+        ("secret", evaluation.accuracy_per_secret, task.model.secrets),
+    ):
+        rows |= {f"accuracy {name} {c}": value for c, value in zip(classes, per_class, strict=True) if value}
+    for name, number in rows.items():
+        table.add_row(name, *(f"{x:.4f}" for x in (number.value, number.low, number.high)))
+    Console().print(table)
+
+
+def _study(title: str, setting: "Setting", out: Path, as_json: bool) -> None:
+    from reticent.report.page import write_report
+    from reticent.study.run import run_study
+    from reticent.study.synthetic import plan
+
+    cells, started = plan(setting), time.perf_counter()
+    with _progress() as progress:
+        bar = progress.add_task("Cells", total=len(cells))
+
+        def tell(cell: Any, was_there: bool) -> None:
+            progress.console.print(f"{'kept' if was_there else 'done'}  {cell.policy}, {cell.title}", highlight=False)
+            progress.advance(bar)
+
+        results = run_study(cells, out, title, tell)
+        progress.console.print("Drawing the report ...")
+    page = write_report(out)
+    seconds = time.perf_counter() - started
+    if as_json:
+        print(json.dumps({"report": str(page), "results": str(results), "cells": len(cells), "seconds": seconds}))
+    else:
+        _print_study(results)
+        print(f"Report: {page.resolve()} ({seconds:.0f} s)")
+
+
+def _print_study(results: Path) -> None:
+    import polars as pl
+    from rich.console import Console
+    from rich.table import Table
+
+    from reticent.report.tables import summary
+
+    table = Table(title="Estimates, mean over seeds")
+    for heading in ("bound", "policy", "cost", "releases", "U right", "S right", "over"):
+        table.add_column(heading, justify="left" if heading in ("bound", "policy") else "right", no_wrap=True)
+    for row in summary(pl.read_parquet(results)).iter_rows(named=True):
+        table.add_row(*row.values())
+    Console().print(table)
+    print(
+        "cost: releases + 50 x chance of a wrong guess of U + 50 if the bound was crossed. U right, S right: accuracy"
+    )
+    print("of the provider's best guess. over: episodes that ever crossed the bound.")

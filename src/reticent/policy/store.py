@@ -1,0 +1,83 @@
+"""One file per policy: safetensors for the numbers, a JSON header for everything else. Never pickle, never JAX.
+
+The header holds the task (problem, bound, prices, enforcement), how the policy was made, and by what; evaluating a
+policy needs nothing but its file.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from reticent.errors import InputError
+from reticent.problem.task import Task
+
+FORMAT = "reticent-policy-1"
+HEADER = "reticent"
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyFile:
+    """What a policy file holds: `kind` says how to rebuild the policy from `arrays` and `settings`."""
+
+    kind: str
+    task: Task
+    settings: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    provenance: dict[str, Any]
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole or not at all."""
+        header = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "task": self.task.to_json(),
+            "settings": self.settings,
+            "provenance": self.provenance,
+        }
+        write_arrays(path, self.arrays, {HEADER: json.dumps(header, allow_nan=False)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "PolicyFile":
+        """Read a policy file; anything else is refused with a sentence."""
+        arrays, metadata = read_arrays(path, "policy file")
+        try:
+            header = json.loads(metadata.get(HEADER, ""))
+        except json.JSONDecodeError as error:
+            raise InputError(f"{str(path)!r} holds arrays but no reticent header, so it is no policy file.") from error
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
+            raise InputError(f"{str(path)!r} is not of the format {FORMAT!r}.")
+        try:
+            task = Task.from_json(header["task"])
+            return cls(header["kind"], task, header["settings"], arrays, header["provenance"])
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"The header of {str(path)!r} is damaged: {error} is missing or of the wrong kind."
+            ) from error
+
+
+def write_arrays(path: str | Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Write a safetensors file by way of a neighbour, so that an interrupted write leaves the old file whole."""
+    path = Path(path)
+    neighbour = path.with_name(path.name + ".writing")
+    try:
+        save_file(arrays, neighbour, metadata)
+        os.replace(neighbour, path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"Cannot write {str(path)!r}: {error}.") from error
+
+
+def read_arrays(path: str | Path, what: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Arrays and metadata of a safetensors file."""
+    if not Path(path).is_file():
+        raise InputError(f"There is no {what} {str(path)!r}.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{str(path)!r} is damaged or not a {what}: {error}.") from error

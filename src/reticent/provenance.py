@@ -1,0 +1,21 @@
+"""Where a result came from: enough to get it again."""
+
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+
+def provenance() -> dict[str, str]:
+    """Command, time and versions."""
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    packages = {name: version(name) for name in ("reticent", "jax", "equinox", "optax", "numpy", "scipy")}
+    return {
+        "command": command,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        **packages,
+    }

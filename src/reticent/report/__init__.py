@@ -1,0 +1,1 @@
+"""Saved results -> figures, tables, one self-contained page. Never recomputes anything."""

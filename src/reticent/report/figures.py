@@ -1,0 +1,162 @@
+"""Figures of the synthetic study, as Altair charts over its saved results."""
+
+import altair as alt
+import polars as pl
+
+AGENT, NO_PROTECTION = "agent", "no protection"
+USEFUL, SECRET, TIME = "#c0392b", "#2563a8", "#3f7f5f"
+AXIS = {
+    "confidence": "bound on the provider's confidence in S, L_B",
+    "information": "bound on information about S, L_MI (bits)",
+}
+ACCURACIES = {"accuracy_useful": "useful U", "accuracy_secret": "secret S"}
+POLICY_COLOURS = {
+    AGENT: "#111111",
+    "one-step lookahead": "#d98e04",
+    "information gain": "#7a5195",
+    "EJS": "#4c9f70",
+    "Chernoff": "#c46a9a",
+    "fixed sensor": "#8c6d46",
+    "random sensor": "#5b7fb5",
+}
+
+
+def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[str, alt.LayerChart]:
+    """All figures by file name, in the order of the page."""
+    figures = {}
+    unprotected = results.filter(pl.col("policy") == NO_PROTECTION)
+    for kind in ("confidence", "information"):
+        rows = results.filter((pl.col("kind") == kind) & (pl.col("error_penalty") == error_penalty))
+        figures[f"{kind}_time"] = time_and_belief(rows, kind)
+        figures[f"{kind}_accuracy"] = accuracy(rows, unprotected, kind)
+        figures[f"{kind}_cost"] = cost(rows, kind)
+        figures[f"{kind}_violations"] = violations(rows, kind)
+    figures["trade_off"] = trade_off(results)
+    return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
+
+
+def overview(figures: dict[str, alt.LayerChart]) -> alt.VConcatChart:
+    """The paper's four panels in one picture."""
+    panels = [figures[f"{kind}_{what}"] for kind in ("confidence", "information") for what in ("time", "accuracy")]
+    top, bottom = alt.hconcat(*panels[:2], spacing=40), alt.hconcat(*panels[2:], spacing=40)
+    return alt.vconcat(top, bottom, spacing=30)
+
+
+def over_seeds(rows: pl.DataFrame, *measures: str) -> pl.DataFrame:
+    """Long table of measures: mean over seeds and a band, the spread of seeds or, with one seed, the interval."""
+    one = pl.len() == 1
+    frames = [
+        rows.group_by("policy", "limit", "error_penalty").agg(
+            pl.lit(measure).alias("measure"),
+            pl.col(measure).mean().alias("mean"),
+            pl.when(one).then(pl.col(f"{measure}_low").first()).otherwise(pl.col(measure).min()).alias("low"),
+            pl.when(one).then(pl.col(f"{measure}_high").first()).otherwise(pl.col(measure).max()).alias("high"),
+            pl.len().alias("seeds"),
+        )
+        for measure in measures
+    ]
+    return pl.concat(frames).sort("policy", "measure", "limit", "error_penalty")
+
+
+def time_and_belief(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
+    """Panels (a) and (c): stopping time (left axis) and the provider's confidence in U (right axis)."""
+    agent = rows.filter(pl.col("policy") == AGENT)
+    sides = []
+    for measure, title, colour, scale in (
+        ("releases", "stopping time τ (releases)", TIME, alt.Scale(domainMin=0, nice=True)),
+        ("confidence_useful", "confidence in U, max β(u)", USEFUL, alt.Scale(domain=(0.3, 1))),
+    ):
+        axis = alt.Axis(titleColor=colour, labelColor=colour, grid=False)
+        base = _over_bound(over_seeds(agent, measure), kind)
+        sides.append(_line_and_band(base, title, axis=axis, scale=scale, colour=colour))
+    title = f"({'a' if kind == 'confidence' else 'c'}) Stopping time and confidence in U"
+    return alt.layer(*sides).resolve_scale(y="independent").properties(title=title)
+
+
+def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> alt.LayerChart:
+    """Panels (b) and (d): accuracy on U and on S, with the unprotected random policy as flat lines."""
+    data, flat = (
+        over_seeds(frame, *ACCURACIES).with_columns(pl.col("measure").replace(ACCURACIES))
+        for frame in (rows.filter(pl.col("policy") == AGENT), unprotected)
+    )
+    colour = _accuracy_colour()
+    scale = alt.Scale(domain=(0.3, 1))
+    curves = _line_and_band(_over_bound(data, kind).encode(color=colour), "accuracy", scale=scale)
+    rule = (
+        alt.Chart(flat)
+        .mark_rule(strokeDash=[5, 4], size=1.6)
+        .encode(y=alt.Y("mean:Q", title="accuracy", scale=scale), color=colour, tooltip=["policy", "measure", "mean"])
+    )
+    letter = "b" if kind == "confidence" else "d"
+    title = alt.Title(f"({letter}) Provider's accuracy", subtitle="dashed: no protection, ten random readings")
+    return alt.layer(curves, rule).properties(title=title)
+
+
+def cost(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
+    """Mean cost of the agent and of the tuned baselines."""
+    present = set(rows["policy"])
+    colours = {policy: colour for policy, colour in POLICY_COLOURS.items() if policy in present}
+    base = _over_bound(over_seeds(rows, "cost"), kind).encode(color=_policy_colour(colours))
+    chart = _line_and_band(base, "mean cost", scale=alt.Scale(zero=False))
+    return chart.properties(title="Cost: agent against tuned baselines (lower is better)")
+
+
+def violations(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
+    """Share of episodes that ever crossed the bound."""
+    shown = {policy: POLICY_COLOURS[policy] for policy in (AGENT, "one-step lookahead")}
+    data = over_seeds(rows.filter(pl.col("policy").is_in(list(shown))), "violation_rate")
+    base = _over_bound(data, kind).encode(color=_policy_colour(shown))
+    top = max(0.01, float(data["high"].to_numpy().max(initial=0.0)))
+    axis, scale = alt.Axis(format="~%"), alt.Scale(domain=(0, top))
+    chart = _line_and_band(base, "episodes over the bound", axis=axis, scale=scale)
+    return chart.properties(title="Violations, with 95 % intervals or the spread of seeds")
+
+
+def trade_off(results: pl.DataFrame) -> alt.LayerChart:
+    """Speed against accuracy as lambda varies, at one information bound."""
+    agent = (pl.col("policy") == AGENT) & (pl.col("kind") == "information") & (pl.col("limit") == 1.0)
+    points = results.filter(agent).group_by("error_penalty").agg(pl.col("releases", *ACCURACIES).mean())
+    data = points.unpivot(list(ACCURACIES), index=["error_penalty", "releases"], variable_name="measure")
+    label = pl.format("λ {}", pl.col("error_penalty").cast(pl.Int64)).alias("label")
+    data = data.with_columns(pl.col("measure").replace(ACCURACIES), label)
+    base = alt.Chart(data.sort("measure", "error_penalty")).encode(
+        x=alt.X("releases:Q", title="stopping time τ (releases)"),
+        y=alt.Y("value:Q", title="accuracy").scale(zero=False),
+        color=_accuracy_colour(),
+        tooltip=["error_penalty", "measure", "releases", "value"],
+    )
+    line = base.mark_line(point=True).encode(order="error_penalty:Q")
+    text = (
+        base.transform_filter("datum.measure == 'useful U'").mark_text(dy=14, dx=8, fontSize=9).encode(text="label:N")
+    )
+    return alt.layer(line, text).properties(title="Speed against accuracy as λ varies, at L_MI = 1 bit")
+
+
+def _over_bound(data: pl.DataFrame, kind: str) -> alt.Chart:
+    return alt.Chart(data).encode(x=alt.X("limit:Q", title=AXIS[kind]).scale(zero=False))
+
+
+def _line_and_band(
+    base: alt.Chart, title: str, scale: alt.Scale, axis: alt.Axis | None = None, colour: str | None = None
+) -> alt.LayerChart:
+    axis = axis or alt.Axis()
+    own = {"color": colour} if colour else {}
+    low, mean = (alt.Y(f"{column}:Q", title=title, axis=axis, scale=scale) for column in ("low", "mean"))
+    band = base.mark_area(opacity=0.18, **own).encode(y=low, y2="high:Q")
+    tooltip = ["policy", "measure", "limit", "mean", "low", "high", "seeds"]
+    line = base.mark_line(point=own or True, **own).encode(y=mean, tooltip=tooltip)
+    return alt.layer(band, line)
+
+
+def _accuracy_colour() -> alt.Color:
+    scale = alt.Scale(domain=list(ACCURACIES.values()), range=[USEFUL, SECRET])
+    return alt.Color("measure:N", title="accuracy on", scale=scale, legend=_legend("bottom-right", columns=1))
+
+
+def _policy_colour(colours: dict[str, str]) -> alt.Color:
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color("policy:N", title=None, scale=scale, legend=_legend("bottom", columns=4))
+
+
+def _legend(orient, columns: int) -> alt.Legend:
+    return alt.Legend(orient=orient, columns=columns, symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=2)

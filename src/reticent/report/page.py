@@ -1,0 +1,60 @@
+"""One self-contained HTML page that works offline, and the figures as PNG and SVG files beside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reticent.report.figures import overview, study_figures
+from reticent.report.tables import summary
+
+CAPTIONS = {
+    "confidence_time": "The looser the bound, the longer the agent goes on and the surer the provider gets of U.",
+    "confidence_accuracy": "Here whatever reveals U reveals S even more: the bound holds blue down, and red pays.",
+    "confidence_cost": "Every baseline has its stopping threshold tuned on a seed of its own.",
+    "confidence_violations": "A finite penalty makes gambling pay: a confidence bound is crossed in some episodes.",
+    "information_time": "The information ledger masks what would cross the bound.",
+    "information_accuracy": "Information limits what is learned on average, not the confidence in one secret.",
+    "information_cost": "The same baselines under the same mask.",
+    "information_violations": "Zero by construction: what would cross the bound cannot be chosen.",
+    "trade_off": "A higher price of a wrong guess buys accuracy with time, within the same bound.",
+}
+
+
+def write_report(folder: Path) -> Path:
+    """`report.html` and `figures/` from the results saved in the folder."""
+    results = pl.read_parquet(folder / "results.parquet")
+    provenance = json.loads((folder / "provenance.json").read_text())
+    figures = study_figures(results)
+    images = folder / "figures"
+    images.mkdir(exist_ok=True)
+    for name, chart in {**figures, "synthetic": overview(figures)}.items():
+        chart.save(images / f"{name}.png", ppi=160)
+        chart.save(images / f"{name}.svg")
+    page = folder / "report.html"
+    page.write_text(_render(results, provenance, figures), encoding="utf-8")
+    return page
+
+
+def _render(results: pl.DataFrame, provenance: dict[str, Any], figures: dict[str, alt.TopLevelMixin]) -> str:
+    environment = Environment(loader=PackageLoader("reticent.report"), autoescape=True, undefined=StrictUndefined)
+    agents = results.filter(pl.col("policy") == "agent")
+    return environment.get_template("study.html").render(
+        title=provenance["title"],
+        provenance={key: value for key, value in provenance.items() if key != "title"},
+        settings={
+            "training seeds": f"0 to {agents['seed'].max()}",
+            "environment steps per training run": f"{agents['steps'].max():,}",
+            "episodes per evaluation": f"{results['episodes'].max():,}",
+        },
+        table=summary(results).rows(),
+        figures=[{"name": name, "caption": CAPTIONS[name]} for name in figures],
+        # "<" is escaped so that no text inside a chart can end the script element.
+        charts=Markup(json.dumps({k: c.to_dict() for k, c in figures.items()}).replace("<", "\\u003c")),
+        library=Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script")),
+    )

@@ -1,0 +1,46 @@
+"""Training that was interrupted goes on where it stopped, with the same result as if it had not been."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from reticent.errors import InputError
+from reticent.policy.store import read_arrays, write_arrays
+from reticent.solve.a2c import TrainState
+
+
+def save_checkpoint(path: Path, state: TrainState, settings: dict[str, Any]) -> None:
+    """Write the whole training state, with the settings that it belongs to."""
+    leaves = enumerate(jax.tree.leaves(state))
+    write_arrays(path, {str(i): _plain(leaf) for i, leaf in leaves}, {"settings": json.dumps(settings)})
+
+
+def load_checkpoint(path: Path, like: TrainState, settings: dict[str, Any]) -> TrainState | None:
+    """The saved state, or None if there is none or it belongs to other settings."""
+    if not path.exists():
+        return None
+    try:
+        arrays, metadata = read_arrays(path, "training state")
+    except InputError:
+        return None
+    if metadata.get("settings") != json.dumps(settings):
+        return None
+    leaves, structure = jax.tree.flatten(like)
+    saved = [_as(arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(structure, saved)
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _plain(leaf: jax.Array) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _as(array: np.ndarray, leaf: jax.Array) -> jax.Array:
+    return jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array, leaf.dtype)

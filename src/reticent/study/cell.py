@@ -1,0 +1,86 @@
+"""One cell of a study: a policy, made for one bound with one seed, and how it does."""
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import synthetic
+from reticent.problem.task import Task
+
+AGENT, NO_PROTECTION = "agent", "no protection"
+# The no-PUT policy of the paper releases this many readings of random sensors, whatever they reveal.
+READINGS_WITHOUT_PROTECTION = 10
+# Tuning and evaluation draw from seeds of their own, far from those of training.
+TUNING_SEED, EVALUATION_SEED = 10_000, 20_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What to run on the synthetic problem. `policy` is the agent, a baseline's name, or no protection."""
+
+    policy: str
+    kind: Literal["confidence", "information", "none"]
+    limit: float
+    error_penalty: float
+    seed: int
+    steps: int
+    episodes: int
+
+    @property
+    def name(self) -> str:
+        """A file name that tells cells apart."""
+        policy = self.policy.replace(" ", "-")
+        return f"{policy}_{self.kind}-{self.limit:g}_penalty-{self.error_penalty:g}_seed-{self.seed}"
+
+    @property
+    def title(self) -> str:
+        """The cell in words."""
+        bounds = {"confidence": f"L_B {self.limit:g}", "information": f"L_MI {self.limit:g} bits", "none": "no bound"}
+        return f"{bounds[self.kind]}, lambda {self.error_penalty:g}, seed {self.seed}"
+
+    @property
+    def task(self) -> Task:
+        """The task of this cell."""
+        objective = Objective(error_penalty=self.error_penalty)
+        if self.kind == "none":
+            return Task(synthetic(), NO_BOUND, objective, horizon=READINGS_WITHOUT_PROTECTION)
+        bound: Bound = ConfidenceBound(self.limit) if self.kind == "confidence" else InformationBound(self.limit)
+        return Task(synthetic(), bound, objective)
+
+
+def run_cell(cell: Cell) -> dict[str, Any]:
+    """Make the policy, evaluate it, and return one flat row."""
+    from reticent.audit.metrics import evaluate
+    from reticent.policy.policy import NoProtection
+    from reticent.process.release import ReleaseProcess
+    from reticent.solve.a2c import train
+    from reticent.solve.baselines import tuned_baseline
+
+    process = ReleaseProcess(cell.task)
+    started = time.perf_counter()
+    if cell.policy == AGENT:
+        policy = train(process, cell.steps, cell.seed)
+    elif cell.policy == NO_PROTECTION:
+        policy = NoProtection()
+    else:
+        policy = tuned_baseline(cell.policy, process, TUNING_SEED + cell.seed)
+    made = time.perf_counter()
+    evaluation = evaluate(process, policy, cell.episodes, EVALUATION_SEED + cell.seed)
+    seconds = {"make_seconds": made - started, "evaluate_seconds": time.perf_counter() - made}
+    return {**asdict(cell), **seconds, "evaluation": evaluation.to_json()}
+
+
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the results table: each estimate as three columns."""
+    columns = {key: value for key, value in row.items() if key != "evaluation"}
+    for name, number in row["evaluation"].items():
+        if isinstance(number, dict):
+            columns |= {name: number["value"], f"{name}_low": number["low"], f"{name}_high": number["high"]}
+    return columns
+
+
+def with_seeds(cell: Cell, seeds: int) -> list[Cell]:
+    """The cell once for each seed."""
+    return [replace(cell, seed=seed) for seed in range(seeds)]

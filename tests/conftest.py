@@ -1,0 +1,16 @@
+"""Shapes and types are checked at run time in every test; silent rank promotion is an error."""
+
+from jaxtyping import install_import_hook
+
+with install_import_hook("reticent", "beartype.beartype"):
+    import reticent.belief  # noqa: F401  (switches 64-bit floats on before anything is traced)
+
+import jax
+from hypothesis import settings
+
+install_import_hook("reticent", "beartype.beartype")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Tracing takes long the first time, so no example has a deadline; the same examples every time.
+settings.register_profile("reticent", deadline=None, max_examples=30, derandomize=True)
+settings.load_profile("reticent")

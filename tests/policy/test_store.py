@@ -1,0 +1,82 @@
+import json
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from reticent.errors import InputError
+from reticent.policy.actor import Actor, Features, Network, actor_arrays, actor_of
+from reticent.policy.store import HEADER, PolicyFile, read_arrays
+from reticent.problem.bound import InformationBound
+from reticent.problem.synthetic import two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+
+
+@pytest.fixture
+def actor():
+    process = ReleaseProcess(Task(two_binary_sensors(), InformationBound(0.2)))
+    features = Features(process, "rich")
+    return Actor(Network(features.size, 3, 8, jax.random.key(5)), features, greedy=False)
+
+
+def stored(actor, **changes):
+    fields = {
+        "kind": "actor",
+        "task": Task(two_binary_sensors(), InformationBound(0.2)),
+        "settings": {"inputs": "rich", "width": 8, "greedy": False},
+        "arrays": actor_arrays(actor),
+        "provenance": {"seed": 0},
+    }
+    return PolicyFile(**{**fields, **changes})
+
+
+def test_a_policy_file_needs_nothing_else(actor, tmp_path):
+    stored(actor).save(tmp_path / "p.safetensors")
+    file = PolicyFile.load(tmp_path / "p.safetensors")
+    again = actor_of(file)
+    assert file.task.bound == InformationBound(0.2)
+    assert jax.tree.all(jax.tree.map(np.array_equal, again, actor))
+    assert [path.name for path in tmp_path.iterdir()] == ["p.safetensors"]
+
+
+def test_damaged_and_foreign_files_are_refused(actor, tmp_path):
+    path = tmp_path / "p.safetensors"
+    with pytest.raises(InputError, match="There is no policy file"):
+        PolicyFile.load(path)
+    path.write_bytes(b"not a policy at all")
+    with pytest.raises(InputError, match="damaged or not a policy file"):
+        PolicyFile.load(path)
+    save_file({"x": np.zeros(3)}, path)
+    with pytest.raises(InputError, match="no reticent header"):
+        PolicyFile.load(path)
+    save_file({"x": np.zeros(3)}, path, {HEADER: json.dumps({"format": "reticent-policy-99"})})
+    with pytest.raises(InputError, match="not of the format"):
+        PolicyFile.load(path)
+    stored(actor).save(path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(InputError, match="damaged or not a policy file"):
+        PolicyFile.load(path)
+    header = json.loads(_header(actor, tmp_path))
+    del header["task"]["bound"]
+    save_file(actor_arrays(actor), path, {HEADER: json.dumps(header)})
+    with pytest.raises(InputError, match=r"header of .* is damaged"):
+        PolicyFile.load(path)
+
+
+def _header(actor, tmp_path):
+    stored(actor).save(tmp_path / "good.safetensors")
+    return read_arrays(tmp_path / "good.safetensors", "policy file")[1][HEADER]
+
+
+def test_arrays_must_fit_the_header(actor):
+    with pytest.raises(InputError, match="its header calls for"):
+        actor_of(stored(actor, settings={"inputs": "rich", "width": 9, "greedy": False}))
+    with pytest.raises(InputError, match="kind 'oracle'"):
+        actor_of(stored(actor, kind="oracle"))
+
+
+def test_a_missing_folder_is_a_sentence(actor, tmp_path):
+    with pytest.raises(InputError, match="Cannot write"):
+        stored(actor).save(tmp_path / "nowhere" / "p.safetensors")

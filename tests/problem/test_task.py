@@ -1,0 +1,43 @@
+import json
+
+import pytest
+
+from reticent.errors import InputError
+from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import synthetic, two_binary_sensors
+from reticent.problem.task import Task
+
+
+@pytest.mark.parametrize("limit", [1 / 3, 0.2, float("nan"), float("inf")])
+def test_a_confidence_bound_must_lie_above_the_prior(limit):
+    with pytest.raises(InputError, match="confidence bound"):
+        Task(synthetic(), ConfidenceBound(limit))
+
+
+@pytest.mark.parametrize("bits", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_information_bound_must_be_positive(bits):
+    with pytest.raises(InputError, match="information bound"):
+        Task(synthetic(), InformationBound(bits))
+
+
+@pytest.mark.parametrize("prices", [{"time_cost": 0.0}, {"error_penalty": -1.0}, {"violation_cost": float("nan")}])
+def test_prices_are_checked(prices):
+    with pytest.raises(InputError, match="must be"):
+        Objective(**prices)
+
+
+def test_enforcement_follows_the_bound():
+    assert Task(synthetic(), ConfidenceBound(0.8)).enforce == "penalty"
+    assert Task(synthetic(), InformationBound(0.8)).enforce == "mask"
+    with pytest.raises(InputError, match="'penalty' or 'paper'"):
+        Task(synthetic(), ConfidenceBound(0.8), enforce="mask")
+    with pytest.raises(InputError, match="horizon"):
+        Task(synthetic(), ConfidenceBound(0.8), horizon=0)
+
+
+@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.5)])
+def test_json_round_trip(bound):
+    task = Task(two_binary_sensors(), bound, Objective(0.5, 40.0, 30.0), "paper", 17)
+    again = Task.from_json(json.loads(json.dumps(task.to_json())))
+    assert (again.bound, again.objective, again.enforce, again.horizon) == (bound, task.objective, "paper", 17)

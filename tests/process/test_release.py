@@ -1,0 +1,138 @@
+"""The contract of the process, one test per case."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from reticent.contracts import check_process
+from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+
+PRICES = Objective(time_cost=1.0, error_penalty=50.0, violation_cost=30.0)
+
+
+def start(model, bound, **kwargs):
+    process = ReleaseProcess(Task(model, bound, PRICES, **kwargs))
+    return process, process.init(jax.random.key(3))
+
+
+def step(process, state, action, seed=0):
+    return process.step(jax.random.key(seed), state, jnp.array(action))
+
+
+def test_stop_costs_the_chance_of_a_wrong_guess_and_terminates():
+    process, state = start(two_binary_sensors(), ConfidenceBound(0.9))
+    after = step(process, state, process.sensors)
+    assert after.cost == pytest.approx(25.0)
+    assert after.terminated
+    assert not after.truncated
+    assert not after.violated
+    assert after.symbol == -1
+    assert np.array_equal(after.state.belief, state.belief)
+
+
+def test_a_release_costs_time_and_moves_the_belief_by_bayes():
+    process, state = start(two_binary_sensors(), ConfidenceBound(0.9))
+    after = step(process, state, 1)
+    joint = np.asarray(state.belief) * two_binary_sensors().channel[1, :, :, int(after.symbol)]
+    assert after.cost == pytest.approx(1.0)
+    assert not after.terminated
+    assert np.allclose(after.state.belief, joint / joint.sum())
+    assert after.state.step == 1
+
+
+def test_entering_the_forbidden_region_is_charged_on_entry_and_ends_the_episode():
+    process, state = start(tells_both(), ConfidenceBound(0.9))
+    after = step(process, state, 0)
+    assert after.violated
+    assert after.terminated
+    assert after.cost == pytest.approx(31.0)
+
+
+def test_the_forbidden_region_is_closed():
+    process, _ = start(two_binary_sensors(), ConfidenceBound(0.75))
+    assert process.forbidden(jnp.array([[0.375, 0.375], [0.125, 0.125]]))
+    assert not process.forbidden(jnp.array([[0.37, 0.375], [0.13, 0.125]]))
+
+
+def test_no_bound_above_one():
+    process, state = start(tells_both(), ConfidenceBound(1.01))
+    after = step(process, state, 0)
+    assert not after.violated
+    assert not after.terminated
+
+
+def test_the_mask_forbids_what_would_reach_the_limit():
+    # The sensor tells the secret: exactly one bit.
+    process, state = start(tells_both(), InformationBound(1.0))
+    assert process.public(state).allowed.tolist() == [False, True]
+    process, state = start(tells_both(), InformationBound(1.01))
+    assert process.public(state).allowed.tolist() == [True, True]
+    after = step(process, state, 0)
+    assert after.state.spent_bits == pytest.approx(1.0)
+    assert not after.violated
+    assert not after.terminated
+
+
+def test_a_sensor_that_says_nothing_of_the_secret_is_always_allowed():
+    process, state = start(tells_useful(), InformationBound(1e-6))
+    assert process.public(step(process, state, 0).state).allowed.tolist() == [True, True]
+
+
+def test_truncation_is_not_termination():
+    process, state = start(tells_nothing(), ConfidenceBound(0.9), horizon=2)
+    first = step(process, state, 0)
+    assert not first.truncated
+    second = step(process, first.state, 0)
+    assert second.truncated
+    assert not second.terminated
+    assert second.cost == pytest.approx(1.0)
+    stopped = step(process, first.state, process.sensors)
+    assert stopped.terminated
+    assert not stopped.truncated
+
+
+def test_the_printed_confidence_cost_is_charged_only_on_the_next_release():
+    process, state = start(tells_both(), ConfidenceBound(0.9), enforce="paper")
+    first = step(process, state, 0)
+    assert first.violated
+    assert not first.terminated
+    assert first.cost == pytest.approx(1.0)
+    assert step(process, first.state, 0).cost == pytest.approx(30.0)
+    assert step(process, first.state, process.sensors).cost == pytest.approx(0.0)
+
+
+def test_the_printed_information_cost_is_charged_on_crossing_and_nothing_is_masked():
+    process, state = start(tells_both(), InformationBound(0.5), enforce="paper")
+    assert process.public(state).allowed.all()
+    after = step(process, state, 0)
+    assert after.violated
+    assert not after.terminated
+    assert after.cost == pytest.approx(31.0)
+
+
+def test_readings_follow_the_channel_of_the_hidden_pair():
+    process, state = start(two_binary_sensors(), ConfidenceBound(1.01))
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    symbols = jax.vmap(lambda key: process.step(key, state, jnp.array(0)).symbol)(keys)
+    chance = two_binary_sensors().channel[0, int(state.secret), int(state.useful), 1]
+    # Four standard errors of a share over 20 000 draws are at most 0.0142.
+    assert abs(float(symbols.mean()) - chance) < 0.0142
+
+
+def test_symbols_of_probability_zero_are_never_drawn():
+    process = ReleaseProcess(Task(tells_both(), ConfidenceBound(1.01)))
+    states = jax.vmap(process.init)(jax.random.split(jax.random.key(0), 2_000))
+    after = jax.vmap(process.step, (0, 0, None))(jax.random.split(jax.random.key(1), 2_000), states, jnp.array(0))
+    assert np.array_equal(after.symbol, 2 * states.secret + states.useful)
+
+
+@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), ConfidenceBound(1.01), InformationBound(0.7)])
+@pytest.mark.parametrize("model", [synthetic, two_binary_sensors, tells_useful, tells_both, tells_nothing])
+@pytest.mark.parametrize("enforce", [None, "paper"])
+def test_contract(model, bound, enforce):
+    check_process(ReleaseProcess(Task(model(), bound, PRICES, enforce, horizon=30)))

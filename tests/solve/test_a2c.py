@@ -1,0 +1,79 @@
+"""The agent on processes whose optimal cost is known."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from reticent.audit.metrics import evaluate
+from reticent.errors import InputError
+from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import tells_both, tells_nothing, tells_useful, two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+from reticent.solve.a2c import RECIPES, Recipe, advance, initialise, train, training
+from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
+
+SMALL = Recipe(environments=64, width=32)
+
+
+@pytest.mark.parametrize(("model", "value"), [(tells_useful, 1.0), (tells_both, 25.0), (tells_nothing, 25.0)])
+def test_the_agent_finds_the_obvious_policy(model, value):
+    process = ReleaseProcess(Task(model(), ConfidenceBound(0.9)))
+    evaluation = evaluate(process, train(process, 60_000, 0, SMALL), 4_000, seed=1)
+    assert evaluation.cost.value == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(("limit", "value"), [(0.6, 12.883022), (0.9, 7.197961)])
+def test_the_agent_comes_near_the_exact_value_of_p1(limit, value):
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(limit)))
+    evaluation = evaluate(process, train(process, 300_000, 0), 40_000, seed=1)
+    # Within 3 % of the optimum, and not below it by more than the interval allows.
+    assert evaluation.cost.low <= value * 1.03
+    assert evaluation.cost.high >= value
+
+
+def test_the_paper_recipe_learns():
+    process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
+    recipe = replace(RECIPES["paper"], environments=64, width=32)
+    evaluation = evaluate(process, train(process, 60_000, 0, recipe), 4_000, seed=1)
+    assert evaluation.cost.value < 5.0
+
+
+def test_training_compiles_once_for_all_bounds_prices_and_seeds():
+    recipe = Recipe(environments=8, rollout=4, width=8)
+    before = eqx.debug.get_num_traces(advance)
+    for limit, penalty, seed in ((0.6, 50.0, 0), (0.8, 20.0, 1), (0.9, 10.0, 2)):
+        task = Task(two_binary_sensors(), ConfidenceBound(limit), Objective(error_penalty=penalty))
+        train(ReleaseProcess(task), 640, seed, recipe)
+    assert eqx.debug.get_num_traces(advance) - before == 1
+
+
+def test_training_is_deterministic_given_the_seed():
+    process = ReleaseProcess(Task(two_binary_sensors(), InformationBound(0.2)))
+    recipe = Recipe(environments=8, rollout=4, width=8)
+    one, two, other = (train(process, 1_280, seed, recipe) for seed in (0, 0, 1))
+    assert jax.tree.all(jax.tree.map(np.array_equal, one, two))
+    assert not jax.tree.all(jax.tree.map(np.array_equal, one.network, other.network))
+
+
+def test_interrupted_training_goes_on_to_the_same_result(tmp_path):
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    recipe = Recipe(environments=8, rollout=4, width=8)
+    fresh, settings, path = initialise(process, recipe, 0), {"seed": 0}, tmp_path / "p.partial"
+    states = [state for state, _ in training(process, recipe, fresh, 1_280)]
+    save_checkpoint(path, states[7], settings)
+    assert load_checkpoint(path, fresh, {"seed": 1}) is None
+    resumed = load_checkpoint(path, fresh, settings)
+    assert resumed is not None
+    last = [state for state, _ in training(process, recipe, resumed, 1_280)][-1]
+    assert jax.tree.all(jax.tree.map(np.array_equal, last.networks, states[-1].networks))
+
+
+def test_an_infinite_violation_cost_is_refused():
+    task = Task(two_binary_sensors(), ConfidenceBound(0.8), Objective(violation_cost=float("inf")))
+    with pytest.raises(InputError, match="finite"):
+        train(ReleaseProcess(task), 1_000)

@@ -1,0 +1,65 @@
+"""A tiny study, run for real: saved cells, resuming, the report page."""
+
+import json
+import re
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from reticent.report.page import write_report
+from reticent.report.tables import summary
+from reticent.study.cell import AGENT, NO_PROTECTION, Cell
+from reticent.study.run import run_study
+from reticent.study.synthetic import CONFIDENCES, INFORMATION_BITS, Setting, plan
+
+TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",))
+
+
+def test_the_plan_has_every_panel():
+    cells = plan(TINY)
+    names = [cell.name for cell in cells]
+    assert len(set(names)) == len(names)
+    agents = {(cell.kind, cell.limit) for cell in cells if cell.policy == AGENT}
+    assert agents == {("confidence", x) for x in CONFIDENCES} | {("information", x) for x in INFORMATION_BITS}
+    assert len({cell.error_penalty for cell in cells if cell.limit == 1.0}) == 6
+    assert sum(cell.policy == NO_PROTECTION for cell in cells) == 1
+
+
+def _row(cell: Cell) -> dict:
+    """A finished cell as `run_cell` saves it, with made-up numbers."""
+    number = {"value": 0.5, "low": 0.4, "high": 0.6, "interval": "normal"}
+    measures = ("cost", "releases", "confidence_useful", "accuracy_useful", "accuracy_secret", "violation_rate")
+    return {**vars(cell), "make_seconds": 1.0, "evaluate_seconds": 1.0, "evaluation": dict.fromkeys(measures, number)}
+
+
+def test_finished_cells_are_not_run_again_and_only_missing_ones_are(tmp_path):
+    (tmp_path / "cells").mkdir()
+    cells = plan(TINY)
+    for cell in cells:
+        (tmp_path / "cells" / f"{cell.name}.json").write_text(json.dumps(_row(cell)))
+    other = replace(cells[0], episodes=32)
+    told = []
+    run_study([other, *cells[1:]], tmp_path, "Tiny", lambda cell, was_there: told.append((cell, was_there)))
+    assert [cell for cell, was_there in told if not was_there] == [other]
+    results = pl.read_parquet(tmp_path / "results.parquet")
+    assert len(results) == len(cells)
+    # The cell that really ran: ten random readings name both values more often than not.
+    real = results.filter(pl.col("policy") == NO_PROTECTION)
+    assert real["releases"].item() == pytest.approx(10)
+    assert real["accuracy_secret"].item() > 0.7
+
+
+def test_the_report_is_one_self_contained_page(tmp_path):
+    rows = [_row(cell) for cell in plan(TINY)]
+    from reticent.study.run import _write_results
+
+    _write_results(tmp_path, "A <tiny> study", rows)
+    page = write_report(tmp_path).read_text()
+    assert "A &lt;tiny&gt; study" in page
+    markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r"(src|href)=", markup)
+    assert page.count("<figure>") == 9
+    figures = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"synthetic.png", "synthetic.svg", "trade_off.png", "confidence_time.svg"} <= figures
+    assert len(summary(pl.read_parquet(tmp_path / "results.parquet"))) == 11 * 2 + 1

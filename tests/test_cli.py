@@ -1,0 +1,111 @@
+"""The command line as a user meets it: in-process for speed, with one real subprocess."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from reticent.cli import main
+from reticent.problem.synthetic import two_binary_sensors
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run a command in an empty folder; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p1.json").write_text(json.dumps(two_binary_sensors().to_json()))
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["reticent", *map(str, words)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+def test_help_lists_every_command():
+    done = subprocess.run([sys.executable, "-m", "reticent", "--help"], capture_output=True, text=True, check=True)
+    assert all(name in done.stdout for name in ("demo", "reproduce", "solve", "train", "evaluate"))
+
+
+@pytest.mark.parametrize(("penalty", "value"), [("50", 7.342248), ("inf", 7.342248)])
+def test_solve_prints_one_json_object(run, penalty, value):
+    words = ["--method", "lattice", "--confidence", "0.8", "--error-penalty", "50", "--time-cost", "1"]
+    code, out, _ = run("solve", "p1.json", *words, "--violation-cost", penalty, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["lower"] == pytest.approx(value, abs=1e-6)
+    assert record["upper"] == pytest.approx(value, abs=1e-6)
+    assert record["nodes"] > 1
+    assert record["horizon"] > 1
+    assert record["first"] == "a0"
+
+
+def test_solve_the_information_problem_for_a_horizon(run):
+    code, out, _ = run("solve", "p1.json", "--information", 0.3, "--horizon", 4, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["horizon"] == 4
+    assert record["lower"] <= record["upper"]
+
+
+def test_solve_says_it_in_words(run):
+    code, out, _ = run("solve", "p1.json", "--confidence", 1.01)
+    assert code == 0
+    assert "between 7.189754 and 7.189754; first action: a0" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("solve", "p1.json"), "Give one bound"),
+        (("solve", "p1.json", "--confidence", 0.8, "--information", 1), "Give one bound"),
+        (("solve", "p1.json", "--confidence", 0.5), "not above 0.5"),
+        (("solve", "none.json", "--confidence", 0.8), "Cannot read the problem file 'none.json'"),
+        (("solve", "synthetic", "--confidence", 0.8), "too many for the lattice"),
+        (("solve", "p1.json", "--information", 0.3), "needs --horizon"),
+        (("solve", "p1.json", "--confidence", 0.8, "--horizon", 0), "at least 1"),
+        (("solve", "p1.json", "--confidence", 0.8, "--time-cost", -1), "time cost must be a positive number"),
+        (("train", "p1.json", "--confidence", 0.8, "-o", "no/where.safetensors"), "There is no folder"),
+        (("train", "p1.json", "--confidence", 0.8, "--violation-cost", "inf", "-o", "x"), "infinite violation cost"),
+        (("train", "p1.json", "--confidence", 0.8, "--steps", 0, "-o", "x"), "--steps must be at least 1"),
+        (("evaluate", "p1.json"), "damaged or not a policy file"),
+        (("evaluate", "none.safetensors"), "There is no policy file"),
+        (("reproduce", "synthetic", "--seeds", 0), "too few"),
+    ],
+)
+def test_bad_input_ends_with_one_sentence_and_code_two(run, words, sentence):
+    code, out, err = run(*words)
+    assert code == 2
+    assert out == ""
+    assert sentence in err
+    assert "Traceback" not in err
+    assert err.startswith("reticent: ")
+
+
+def test_unknown_words_end_with_code_two(run):
+    assert run("solve", "p1.json", "--colour", "red")[0] == 2
+    assert run("dance")[0] == 2
+
+
+def test_train_then_evaluate_from_the_file_alone(run, tmp_path):
+    code, out, _ = run("train", "p1.json", "--information", 0.3, "--steps", 20_000, "-o", "p.safetensors", "--json")
+    assert code == 0
+    assert json.loads(out)["steps_per_second"] > 0
+    assert not list(tmp_path.glob("*.partial"))
+    (tmp_path / "p1.json").unlink()
+    code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["episodes"] == 2000
+    assert record["violation_rate"]["value"] == 0.0
+    assert record["cost"]["low"] < record["cost"]["value"] < record["cost"]["high"]
+    code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000)
+    assert code == 0
+    assert "violation rate" in out
