@@ -165,6 +165,8 @@ class Train:
             raise InputError(f"--steps must be at least 1, but is {self.steps}.")
         if not self.out.resolve().parent.is_dir():
             raise InputError(f"There is no folder {str(self.out.parent)!r} to write {self.out.name!r} into.")
+        if self.prices.violation_cost == float("inf"):
+            raise InputError("An agent cannot learn from an infinite violation cost; give a finite one.")
         task = _task(_model(self.problem), self.bound, self.prices, None if self.enforce == "own" else "paper")
         record = self._train(task)
         if self.json:

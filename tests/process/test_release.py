@@ -131,8 +131,8 @@ def test_symbols_of_probability_zero_are_never_drawn():
     assert np.array_equal(after.symbol, 2 * states.secret + states.useful)
 
 
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), ConfidenceBound(1.01), InformationBound(0.7)])
-@pytest.mark.parametrize("model", [synthetic, two_binary_sensors, tells_useful, tells_both, tells_nothing])
+@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.7)], ids=["confidence", "information"])
+@pytest.mark.parametrize("model", [synthetic, two_binary_sensors, tells_both])
 @pytest.mark.parametrize("enforce", [None, "paper"])
 def test_contract(model, bound, enforce):
-    check_process(ReleaseProcess(Task(model(), bound, PRICES, enforce, horizon=30)))
+    check_process(ReleaseProcess(Task(model(), bound, PRICES, enforce, horizon=10)))

@@ -97,7 +97,7 @@ def mean(values: Any) -> Estimate:
     """Mean with a normal interval."""
     values = np.asarray(values, float)
     centre, error = float(values.mean()), float(stats.sem(values))
-    reach = stats.norm.ppf(0.5 + CONFIDENCE_LEVEL / 2) * error
+    reach = float(stats.norm.ppf(0.5 + CONFIDENCE_LEVEL / 2)) * error
     return Estimate(centre, centre - reach, centre + reach, "normal")
 
 
@@ -109,6 +109,6 @@ def rate(happened: Any) -> Estimate:
     return Estimate(count / trials, float(interval.low), float(interval.high), "Clopper-Pearson")
 
 
-def _rate_or_none(happened: np.ndarray) -> Estimate | None:
+def _rate_or_none(happened: Any) -> Estimate | None:
     """A class that never occurred has no rate."""
-    return rate(happened) if happened.size else None
+    return rate(happened) if len(happened) else None

@@ -40,11 +40,11 @@ class Task:
             raise InputError(f"The horizon must be at least one release, but is {self.horizon}.")
 
     def to_json(self) -> dict[str, Any]:
-        confidence = isinstance(self.bound, ConfidenceBound)
-        bound = {"confidence": self.bound.limit} if confidence else {"information_bits": self.bound.limit_bits}
         return {
             "problem": self.model.to_json(),
-            "bound": bound,
+            "bound": {"confidence": self.bound.limit}
+            if isinstance(self.bound, ConfidenceBound)
+            else {"information_bits": self.bound.limit_bits},
             "objective": vars(self.objective),
             "enforce": self.enforce,
             "horizon": self.horizon,

@@ -77,15 +77,16 @@ class ReleaseProcess(eqx.Module):
     enforce: Enforcement = eqx.field(static=True)
 
     def __init__(self, task: Task) -> None:
-        confidence = isinstance(task.bound, ConfidenceBound)
         self.prior = jnp.asarray(task.model.prior)
         self.channel = jnp.asarray(task.model.channel)
         self.time_cost = jnp.asarray(float(task.objective.time_cost))
         self.error_penalty = jnp.asarray(float(task.objective.error_penalty))
         self.violation_cost = jnp.asarray(float(task.objective.violation_cost))
-        self.limit = jnp.asarray(float(task.bound.limit if confidence else task.bound.limit_bits))
         self.horizon = jnp.asarray(task.horizon)
-        self.bound = "confidence" if confidence else "information"
+        if isinstance(task.bound, ConfidenceBound):
+            self.bound, self.limit = "confidence", jnp.asarray(float(task.bound.limit))
+        else:
+            self.bound, self.limit = "information", jnp.asarray(float(task.bound.limit_bits))
         assert task.enforce is not None
         self.enforce = task.enforce
 

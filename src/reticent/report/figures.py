@@ -3,6 +3,7 @@
 import altair as alt
 import polars as pl
 
+Figure = alt.LayerChart | alt.FacetChart
 AGENT, NO_PROTECTION = "agent", "no protection"
 USEFUL, SECRET, TIME = "#c0392b", "#2563a8", "#3f7f5f"
 AXIS = {
@@ -21,7 +22,7 @@ POLICY_COLOURS = {
 }
 
 
-def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[str, alt.LayerChart]:
+def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[str, Figure]:
     """All figures by file name, in the order of the page."""
     figures = {}
     unprotected = results.filter(pl.col("policy") == NO_PROTECTION)
@@ -35,7 +36,7 @@ def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[st
     return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
 
 
-def overview(figures: dict[str, alt.LayerChart]) -> alt.VConcatChart:
+def overview(figures: dict[str, Figure]) -> alt.VConcatChart:
     """The paper's four panels in one picture."""
     panels = [figures[f"{kind}_{what}"] for kind in ("confidence", "information") for what in ("time", "accuracy")]
     top, bottom = alt.hconcat(*panels[:2], spacing=40), alt.hconcat(*panels[2:], spacing=40)
@@ -58,7 +59,7 @@ def over_seeds(rows: pl.DataFrame, *measures: str) -> pl.DataFrame:
     return pl.concat(frames).sort("policy", "measure", "limit", "error_penalty")
 
 
-def time_and_belief(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
+def time_and_belief(rows: pl.DataFrame, kind: str) -> Figure:
     """Panels (a) and (c): stopping time (left axis) and the provider's confidence in U (right axis)."""
     agent = rows.filter(pl.col("policy") == AGENT)
     sides = []
@@ -73,7 +74,7 @@ def time_and_belief(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
     return alt.layer(*sides).resolve_scale(y="independent").properties(title=title)
 
 
-def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> alt.LayerChart:
+def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> Figure:
     """Panels (b) and (d): accuracy on U and on S, with the unprotected random policy as flat lines."""
     data, flat = (
         over_seeds(frame, *ACCURACIES).with_columns(pl.col("measure").replace(ACCURACIES))
@@ -92,7 +93,7 @@ def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> alt.La
     return alt.layer(curves, rule).properties(title=title)
 
 
-def cost(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
+def cost(rows: pl.DataFrame, kind: str) -> Figure:
     """Mean cost of the agent and of the tuned baselines."""
     present = set(rows["policy"])
     colours = {policy: colour for policy, colour in POLICY_COLOURS.items() if policy in present}
@@ -101,7 +102,7 @@ def cost(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
     return chart.properties(title="Cost: agent against tuned baselines (lower is better)")
 
 
-def violations(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
+def violations(rows: pl.DataFrame, kind: str) -> Figure:
     """Share of episodes that ever crossed the bound."""
     shown = {policy: POLICY_COLOURS[policy] for policy in (AGENT, "one-step lookahead")}
     data = over_seeds(rows.filter(pl.col("policy").is_in(list(shown))), "violation_rate")
@@ -112,7 +113,7 @@ def violations(rows: pl.DataFrame, kind: str) -> alt.LayerChart:
     return chart.properties(title="Violations, with 95 % intervals or the spread of seeds")
 
 
-def trade_off(results: pl.DataFrame) -> alt.LayerChart:
+def trade_off(results: pl.DataFrame) -> Figure:
     """Speed against accuracy as lambda varies, at one information bound."""
     agent = (pl.col("policy") == AGENT) & (pl.col("kind") == "information") & (pl.col("limit") == 1.0)
     points = results.filter(agent).group_by("error_penalty").agg(pl.col("releases", *ACCURACIES).mean())
@@ -138,14 +139,14 @@ def _over_bound(data: pl.DataFrame, kind: str) -> alt.Chart:
 
 def _line_and_band(
     base: alt.Chart, title: str, scale: alt.Scale, axis: alt.Axis | None = None, colour: str | None = None
-) -> alt.LayerChart:
+) -> Figure:
     axis = axis or alt.Axis()
-    own = {"color": colour} if colour else {}
     low, mean = (alt.Y(f"{column}:Q", title=title, axis=axis, scale=scale) for column in ("low", "mean"))
-    band = base.mark_area(opacity=0.18, **own).encode(y=low, y2="high:Q")
+    band, line = base.mark_area(opacity=0.18), base.mark_line(point=True)
+    if colour:
+        band, line = base.mark_area(opacity=0.18, color=colour), base.mark_line(point={"color": colour}, color=colour)
     tooltip = ["policy", "measure", "limit", "mean", "low", "high", "seeds"]
-    line = base.mark_line(point=own or True, **own).encode(y=mean, tooltip=tooltip)
-    return alt.layer(band, line)
+    return alt.layer(band.encode(y=low, y2="high:Q"), line.encode(y=mean, tooltip=tooltip))
 
 
 def _accuracy_colour() -> alt.Color:

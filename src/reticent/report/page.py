@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import polars as pl
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reticent.report.figures import overview, study_figures
+from reticent.report.figures import Figure, overview, study_figures
 from reticent.report.tables import summary
 
 CAPTIONS = {
@@ -41,7 +40,7 @@ def write_report(folder: Path) -> Path:
     return page
 
 
-def _render(results: pl.DataFrame, provenance: dict[str, Any], figures: dict[str, alt.TopLevelMixin]) -> str:
+def _render(results: pl.DataFrame, provenance: dict[str, Any], figures: dict[str, Figure]) -> str:
     environment = Environment(loader=PackageLoader("reticent.report"), autoescape=True, undefined=StrictUndefined)
     agents = results.filter(pl.col("policy") == "agent")
     return environment.get_template("study.html").render(
@@ -56,5 +55,5 @@ def _render(results: pl.DataFrame, provenance: dict[str, Any], figures: dict[str
         figures=[{"name": name, "caption": CAPTIONS[name]} for name in figures],
         # "<" is escaped so that no text inside a chart can end the script element.
         charts=Markup(json.dumps({k: c.to_dict() for k, c in figures.items()}).replace("<", "\\u003c")),
-        library=Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script")),
+        library=Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")),
     )

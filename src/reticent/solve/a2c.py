@@ -8,8 +8,7 @@ is + log pi * advantage (the paper prints the opposite signs).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -149,7 +148,9 @@ def train(
     """A policy for the process. `report` is called with the steps done and how it goes, twenty times or so."""
     if isinstance(recipe, str):
         recipe = RECIPES[recipe]
-    for state, progress in training(process, recipe, initialise(process, recipe, seed), steps):
+    state = initialise(process, recipe, seed)
+    for reached, progress in training(process, recipe, state, steps):
+        state = reached
         if report:
             report(int(state.update) * recipe.steps_per_update, progress)
     return policy_of(process, recipe, state)
@@ -172,7 +173,7 @@ def policy_of(process: ReleaseProcess, recipe: Recipe, state: TrainState) -> Act
     return Actor(state.networks.actor, Features(process, recipe.inputs), recipe.greedy)
 
 
-def _optimiser(recipe: Recipe) -> optax.GradientTransformation:
+def _optimiser(recipe: Recipe) -> Any:  # optax's types do not know Equinox modules
     return optax.chain(optax.clip_by_global_norm(recipe.gradient_norm), optax.scale_by_adam())
 
 
@@ -202,7 +203,7 @@ def _weigh(features: Features, recipe: Recipe, networks: Networks, moments: Mome
     logits = jax.vmap(masked_logits, (None, 0, 0))(networks.actor, seen, rows.public.allowed)
     costs = (rows.cost / (recipe.cost_scale * features.process.error_penalty)).astype(jnp.float32)
     steps = [x.reshape(shape) for x in (costs, values, next_values, rows.terminated, rows.truncated)]
-    weigh = jax.vmap(partial(lambda_advantages, discount=recipe.discount, trace=recipe.trace))
+    weigh = jax.vmap(lambda c, v, w, end, cut: lambda_advantages(c, v, w, end, cut, recipe.discount, recipe.trace))
     advantages = weigh(*steps).reshape(-1)
     return Batch(
         features=seen,
@@ -228,7 +229,7 @@ def _learn(recipe: Recipe, state: TrainState, batch: Batch, key: PRNGKey, left: 
         gradient, losses = jax.grad(_loss, has_aux=True)(networks, part, recipe, left)
         direction, optimiser = _optimiser(recipe).update(gradient, optimiser)
         step = jax.tree.map(lambda x: -recipe.learning_rate * left * x, direction)
-        return (optax.apply_updates(networks, step), optimiser), losses
+        return (eqx.apply_updates(networks, step), optimiser), losses
 
     orders = jax.vmap(jax.random.permutation, (0, None))(jax.random.split(key, recipe.epochs), batch.action.size)
     rows = orders.reshape(recipe.epochs * recipe.minibatches, -1)

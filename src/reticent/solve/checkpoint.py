@@ -35,7 +35,7 @@ def load_checkpoint(path: Path, like: TrainState, settings: dict[str, Any]) -> T
 
 
 def _is_key(leaf: jax.Array) -> bool:
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _plain(leaf: jax.Array) -> np.ndarray:

@@ -166,7 +166,8 @@ class _Lattice:
         first = self.shape[0]
         for level in reversed(levels[:-1]):
             values, first = self._back_up(level, values)
-        return Bracket(*values[:, 0].tolist(), first, sum(level.keys.size for level in levels), last.depth)
+        lower, upper = values[:, 0].tolist()
+        return Bracket(lower, upper, first, sum(level.keys.size for level in levels), last.depth)
 
     def _back_up(self, level: _Level, following: Float[np.ndarray, "2 L"]) -> tuple[Float[np.ndarray, "2 N"], int]:
         """V = min(stop, min_a C_T + sum_z p(z) V'), and the first node's best action on the upper side."""
