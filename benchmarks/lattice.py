@@ -1,0 +1,34 @@
+"""The exact solver: the reference problem's values, and ten million nodes."""
+
+import resource
+import time
+
+from benchmarks.record import save
+from reticent import ConfidenceBound, Objective, Task, solve_lattice
+from reticent.problem.synthetic import two_binary_sensors
+from reticent.solve.lattice import Bracket
+
+REFERENCE = {0.6: 12.883022, 0.7: 7.740456, 0.8: 7.342248, 0.9: 7.197961, 1.01: 7.189754}
+
+
+def main() -> None:
+    rows = []
+    for limit, value in REFERENCE.items():
+        row, bracket = _timed(
+            f"P1, L_B {limit:g}, reference {value}", Task(two_binary_sensors(), ConfidenceBound(limit))
+        )
+        row.append(f"{max(abs(bracket.lower - value), abs(bracket.upper - value)):.0e}")
+        rows.append(row)
+    cheap = Task(two_binary_sensors(), ConfidenceBound(1.01), Objective(time_cost=0.02))
+    row, _ = _timed("P1 without bound, C_T 0.02, 214 releases", cheap, horizon=214, max_nodes=20_000_000)
+    rows.append([*row, "-"])
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    headings = ["problem", "lower (exact)", "upper (exact)", "nodes", "time", "largest distance to reference"]
+    save("lattice", "Exact lattice solver", headings, rows, [f"Peak memory of the whole process: {memory:.2f} GB."])
+
+
+def _timed(name: str, task: Task, **options: int) -> tuple[list[str], Bracket]:
+    started = time.perf_counter()
+    bracket = solve_lattice(task, **options)
+    seconds = time.perf_counter() - started
+    return [name, f"{bracket.lower:.7f}", f"{bracket.upper:.7f}", f"{bracket.nodes:,}", f"{seconds:.1f} s"], bracket
