@@ -20,15 +20,15 @@ def main() -> None:
         row.append(f"{max(abs(bracket.lower - value), abs(bracket.upper - value)):.0e}")
         rows.append(row)
     cheap = Task(two_binary_sensors(), ConfidenceBound(1.01), Objective(time_cost=0.02))
-    row, _ = _timed("P1 without bound, C_T 0.02, 214 releases", cheap, horizon=214, max_nodes=20_000_000)
+    row, _ = _timed("P1 without bound, C_T 0.02, 214 releases", cheap, horizon=214)
     rows.append([*row, "-"])
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     headings = ["problem", "lower (exact)", "upper (exact)", "nodes", "time", "largest distance to reference"]
     save("lattice", "Exact lattice solver", headings, rows, [f"Peak memory of the whole process: {memory:.2f} GB."])
 
 
-def _timed(name: str, task: Task, **options: int) -> tuple[list[str], Bracket]:
+def _timed(name: str, task: Task, horizon: int | None = None) -> tuple[list[str], Bracket]:
     started = time.perf_counter()
-    bracket = solve_lattice(task, **options)
+    bracket = solve_lattice(task, horizon, max_nodes=20_000_000)
     seconds = time.perf_counter() - started
     return [name, f"{bracket.lower:.7f}", f"{bracket.upper:.7f}", f"{bracket.nodes:,}", f"{seconds:.1f} s"], bracket

@@ -356,18 +356,18 @@ def _study(title: str, setting: "Setting", out: Path, as_json: bool) -> None:
 
 def _print_study(results: Path) -> None:
     import polars as pl
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
 
     from reticent.report.tables import summary
 
-    table = Table(title="Estimates, mean over seeds")
-    for heading in ("bound", "policy", "cost", "releases", "U right", "S right", "over"):
+    table = Table(title="Estimates, mean over seeds", box=SIMPLE)
+    for heading in ("bound", "policy", "cost", "tau", "U right", "S right", "over"):
         table.add_column(heading, justify="left" if heading in ("bound", "policy") else "right", no_wrap=True)
     for row in summary(pl.read_parquet(results)).iter_rows(named=True):
         table.add_row(*row.values())
     Console().print(table)
-    print(
-        "cost: releases + 50 x chance of a wrong guess of U + 50 if the bound was crossed. U right, S right: accuracy"
-    )
-    print("of the provider's best guess. over: episodes that ever crossed the bound.")
+    print("cost: tau + 50 x chance of a wrong guess of U + 50 if the bound was crossed.")
+    print("tau: readings released. U right, S right: accuracy of the provider's best guess.")
+    print("over: episodes that ever crossed the bound.")

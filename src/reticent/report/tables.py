@@ -14,7 +14,7 @@ def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
         .group_by("kind", "limit", "policy")
         .agg(pl.col("cost", "releases", *PERCENT).mean())
         .with_columns(pl.col("kind").cast(kinds), (pl.col("policy") != AGENT).alias("after"))
-        .sort("kind", "limit", "after", "cost")
+        .sort("kind", "limit", "after", "cost", "policy")
     )
     # Without protection there is no bound to charge for, so its cost says nothing beside the others.
     bounded = pl.col("kind") != "none"
@@ -29,7 +29,7 @@ def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
         pl.when(bounded).then(_fixed("cost", 2)).otherwise(pl.lit("-")).alias("cost"),
         _fixed("releases", 2),
         *(_percent(name, 1) for name in PERCENT[:2]),
-        pl.when(bounded).then(_percent("violation_rate", 2)).otherwise(pl.lit("-")).alias("violation_rate"),
+        pl.when(bounded).then(_percent("violation_rate", 1)).otherwise(pl.lit("-")).alias("violation_rate"),
     )
 
 
