@@ -94,9 +94,13 @@ def test_unknown_words_end_with_code_two(run):
     assert run("dance")[0] == 2
 
 
-def test_train_then_evaluate_from_the_file_alone(run, tmp_path):
-    code, out, _ = run("train", "p1.json", "--information", 0.3, "--steps", 20_000, "-o", "p.safetensors", "--json")
+@pytest.mark.parametrize("recipe", ["default", "paper"])
+def test_train_then_evaluate_from_the_file_alone(run, tmp_path, recipe):
+    words = ("--information", 0.3, "--steps", 20_000, "--recipe", recipe, "-o", "p.safetensors", "--json")
+    code, out, _ = run("train", "p1.json", *words)
     assert code == 0
+    # The nearest number of whole updates: 4096 steps each by default, 1024 with the paper's recipe.
+    assert json.loads(out)["steps"] == 20_480
     assert json.loads(out)["steps_per_second"] > 0
     assert not list(tmp_path.glob("*.partial"))
     (tmp_path / "p1.json").unlink()

@@ -99,7 +99,7 @@ class Reproduce:
 class Solve:
     """Bracket the optimal cost of a small problem exactly."""
 
-    problem: Positional[str]
+    problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
     """A JSON problem file, or `synthetic`."""
     method: Literal["lattice"] = "lattice"
     """How to solve it."""
@@ -142,14 +142,14 @@ class Solve:
 class Train:
     """Train an agent (A2C) and save its policy."""
 
-    problem: Positional[str]
+    problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
     """A JSON problem file, or `synthetic`."""
     out: Annotated[Path, arg(aliases=["-o"])]
     """The policy file to write (safetensors)."""
     bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
-    enforce: Literal["own", "paper"] = "own"
-    """`own`: penalty on entry (confidence) or mask (information). `paper`: the printed cost, for reproduction."""
+    enforce: Literal["penalty", "mask", "paper"] | None = None
+    """Default: penalty for --confidence, mask for --information. `paper`: the printed cost, for reproduction."""
     recipe: Literal["default", "paper"] = "default"
     """`paper` is TD(0) with the belief as input; `default` learns better and faster."""
     steps: int = 1_000_000
@@ -167,12 +167,13 @@ class Train:
             raise InputError(f"There is no folder {str(self.out.parent)!r} to write {self.out.name!r} into.")
         if self.prices.violation_cost == float("inf"):
             raise InputError("An agent cannot learn from an infinite violation cost; give a finite one.")
-        task = _task(_model(self.problem), self.bound, self.prices, None if self.enforce == "own" else "paper")
+        task = _task(_model(self.problem), self.bound, self.prices, self.enforce)
         record = self._train(task)
         if self.json:
             print(json.dumps(record))
         else:
-            print(f"Saved {self.out}: {record['steps']:,} steps, {record['steps_per_second']:,.0f} per second.")
+            speed = f"{record['steps_per_second']:,.0f} per second with compilation"
+            print(f"Saved {self.out}: {record['steps']:,} steps, {speed}.")
             print(f"Next: reticent evaluate {self.out}")
 
     def _train(self, task: "Task") -> dict[str, Any]:
@@ -181,19 +182,21 @@ class Train:
         from reticent.policy.store import PolicyFile
         from reticent.process.release import ReleaseProcess
         from reticent.provenance import provenance
-        from reticent.solve.a2c import RECIPES, initialise, policy_of, training
+        from reticent.solve.a2c import RECIPES, initialise, policy_of, schedule, training
         from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 
         use_compile_cache()
         process, recipe = ReleaseProcess(task), RECIPES[self.recipe]
-        settings = {"recipe": asdict(recipe), "steps": self.steps, "seed": self.seed}
+        settings = {"method": "a2c", "recipe": self.recipe, **asdict(recipe), "seed": self.seed}
         partial = self.out.with_name(self.out.name + ".partial")
-        whole = {**settings, "task": task.to_json()}
+        pieces, updates = schedule(recipe, self.steps)
+        total = pieces * updates * recipe.steps_per_update
+        whole = {**settings, "steps": total, "task": task.to_json()}
         fresh = initialise(process, recipe, self.seed)
         state = load_checkpoint(partial, fresh, whole) or fresh
         started, before = time.perf_counter(), int(state.update) * recipe.steps_per_update
         with _progress() as progress:
-            bar = progress.add_task("Training goes on" if before else "Training", total=self.steps, completed=before)
+            bar = progress.add_task("Training goes on" if before else "Training", total=total, completed=before)
             for reached, how in training(process, recipe, state, self.steps):
                 state = reached
                 save_checkpoint(partial, state, whole)
@@ -203,19 +206,18 @@ class Train:
         seconds = time.perf_counter() - started
         actor = policy_of(process, recipe, state)
         how = {"inputs": recipe.inputs, "width": recipe.width, "greedy": recipe.greedy}
-        origin = {"method": "a2c", "recipe": self.recipe, **settings, **provenance()}
+        origin = {**settings, "steps": total, **provenance()}
         PolicyFile("actor", task, how, actor_arrays(actor), origin).save(self.out)
         partial.unlink(missing_ok=True)
-        steps = int(state.update) * recipe.steps_per_update
-        speed = (steps - before) / seconds
-        return {"policy": str(self.out), "steps": steps, "seconds": seconds, "steps_per_second": speed}
+        speed = (total - before) / seconds
+        return {"policy": str(self.out), "steps": total, "seconds": seconds, "steps_per_second": speed}
 
 
 @dataclass(frozen=True)
 class Evaluate:
     """Simulate a saved policy: cost, stopping time, accuracies, violations, each with its interval."""
 
-    policy: Positional[Path]
+    policy: Annotated[Positional[Path], arg(metavar="POLICY")]
     """A policy file."""
     episodes: int = 100_000
     """Episodes to simulate."""
@@ -226,15 +228,14 @@ class Evaluate:
 
     def run(self) -> None:
         """Load, simulate, print."""
-        from reticent.policy.store import PolicyFile
-
-        file = PolicyFile.load(self.policy)
         from reticent.audit.metrics import evaluate
         from reticent.compile_cache import use_compile_cache
         from reticent.policy.actor import actor_of
+        from reticent.policy.store import PolicyFile
         from reticent.process.release import ReleaseProcess
 
         use_compile_cache()
+        file = PolicyFile.load(self.policy)
         policy = actor_of(file)
         with _console().status(f"Simulating {self.episodes:,} episodes ..."):
             evaluation = evaluate(ReleaseProcess(file.task), policy, self.episodes, self.seed)
@@ -257,7 +258,11 @@ and not the secret one. Start with `reticent demo`."""
 
 def main() -> None:
     """Entry point of the `reticent` command."""
-    command = tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="reticent", description=DESCRIPTION)
+    command = tyro.extras.subcommand_cli_from_dict(
+        COMMANDS, prog="reticent", description=DESCRIPTION, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    # A polite kill ends like Ctrl-C: workers are ended, what was finished is kept.
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         command.run()
     except InputError as error:
@@ -268,6 +273,10 @@ def main() -> None:
             "\nreticent: interrupted. What was finished is kept; the same command goes on from there.", file=sys.stderr
         )
         raise SystemExit(128 + signal.SIGINT) from None
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _console() -> "Console":

@@ -56,10 +56,10 @@ class Recipe:
         return self.environments * self.rollout
 
 
+# One step on the whole batch: the likelihood ratio is exactly one, so there is nothing to clip.
 PAPER = Recipe(
     epochs=1,
     minibatches=1,
-    clip=float("inf"),
     trace=0.0,
     discount=0.99,
     entropy=0.1,
@@ -157,15 +157,21 @@ def train(
 
 
 def training(process: ReleaseProcess, recipe: Recipe, state: TrainState, steps: int):
-    """Yield (state, progress) until `steps` environment steps are done, in about twenty equal pieces."""
+    """Yield (state, progress) after each of up to twenty equal pieces, until the schedule is done."""
     if not bool(jnp.isfinite(process.violation_cost)):
         raise InputError("An agent cannot learn from an infinite violation cost; give a finite one.")
-    pieces = 20
-    updates = max(1, round(steps / recipe.steps_per_update / pieces))
-    total = jnp.asarray(updates * pieces)
-    while int(state.update) < int(total):
+    pieces, updates = schedule(recipe, steps)
+    total = jnp.asarray(pieces * updates)
+    while int(state.update) < pieces * updates:
         state, progress = advance(process, recipe, state, updates, total)
         yield state, progress
+
+
+def schedule(recipe: Recipe, steps: int) -> tuple[int, int]:
+    """Pieces, and updates per piece, that come nearest to the environment steps asked for."""
+    total = max(1, round(steps / recipe.steps_per_update))
+    pieces = min(20, total)
+    return pieces, round(total / pieces)
 
 
 def policy_of(process: ReleaseProcess, recipe: Recipe, state: TrainState) -> Actor:
