@@ -5,6 +5,7 @@ exit code 2. Heavy imports stay inside the commands, so that --help is quick.
 """
 
 import json
+import os
 import signal
 import sys
 import time
@@ -85,8 +86,7 @@ class Reproduce:
 
     def run(self) -> None:
         """Train, evaluate, draw."""
-        from reticent.solve.baselines import BASELINES
-        from reticent.study.synthetic import Setting
+        from reticent.study.synthetic import BASELINES, Setting
 
         for name in ("seeds", "steps", "episodes"):
             if getattr(self, name) < (2 if name == "episodes" else 1):
@@ -114,10 +114,11 @@ class Solve:
 
     def run(self) -> None:
         """Solve and print the bracket."""
-        from reticent.solve.lattice import solve_lattice
+        from reticent.solve.lattice import TOLERANCE, solve_lattice
 
-        if self.horizon is not None and self.horizon < 1:
-            raise InputError(f"--horizon must be at least 1, but is {self.horizon}.")
+        for name, value in (("horizon", self.horizon), ("max-nodes", self.max_nodes)):
+            if value is not None and value < 1:
+                raise InputError(f"--{name} must be at least 1, but is {value}.")
         task = _task(_model(self.problem), self.bound, self.prices)
         if self.horizon is None and self.bound.information is not None:
             raise InputError("The information bound needs --horizon: its lattice grows with the order of releases.")
@@ -130,12 +131,15 @@ class Solve:
                 report=lambda depth, nodes: status.update(f"Building the lattice: depth {depth}, {nodes:,} nodes"),
             )
         first = [*task.model.sensors, "stop"][bracket.first]
-        record = {**asdict(bracket), "first": first, "gap": bracket.gap, "kind": "exact bracket"}
+        closed = self.horizon is not None or bracket.gap <= TOLERANCE
+        record = {**asdict(bracket), "first": first, "gap": bracket.gap, "closed": closed, "kind": "exact bracket"}
         if self.json:
             print(json.dumps(record))
         else:
             print(f"The optimal cost lies between {bracket.lower:.6f} and {bracket.upper:.6f}; first action: {first}.")
             print(f"{bracket.nodes:,} nodes, at most {bracket.horizon} releases.")
+            if not closed:
+                print("The bracket is still open: --max-nodes ended the search.")
 
 
 @dataclass(frozen=True)
@@ -163,10 +167,11 @@ class Train:
         """Train, saving the state after each piece; an earlier state of the same command is continued."""
         if self.steps < 1:
             raise InputError(f"--steps must be at least 1, but is {self.steps}.")
-        if not self.out.resolve().parent.is_dir():
-            raise InputError(f"There is no folder {str(self.out.parent)!r} to write {self.out.name!r} into.")
-        if self.prices.violation_cost == float("inf"):
-            raise InputError("An agent cannot learn from an infinite violation cost; give a finite one.")
+        if not self.out.name or self.out.is_dir():
+            raise InputError(f"-o {str(self.out)!r} is a folder; name the policy file to write.")
+        if not os.access(self.out.resolve().parent, os.W_OK):
+            raise InputError(f"There is no folder {str(self.out.parent)!r} that {self.out.name!r} can be written into.")
+        _check_seed(self.seed)
         task = _task(_model(self.problem), self.bound, self.prices, self.enforce)
         record = self._train(task)
         if self.json:
@@ -194,6 +199,8 @@ class Train:
         whole = {**settings, "steps": total, "task": task.to_json()}
         fresh = initialise(process, recipe, self.seed)
         state = load_checkpoint(partial, fresh, whole) or fresh
+        if partial.exists() and state is fresh:
+            print(f"reticent: {partial} is of another training, so this one starts anew.", file=sys.stderr)
         started, before = time.perf_counter(), int(state.update) * recipe.steps_per_update
         with _progress() as progress:
             bar = progress.add_task("Training goes on" if before else "Training", total=total, completed=before)
@@ -234,6 +241,7 @@ class Evaluate:
         from reticent.policy.store import PolicyFile
         from reticent.process.release import ReleaseProcess
 
+        _check_seed(self.seed)
         use_compile_cache()
         file = PolicyFile.load(self.policy)
         policy = actor_of(file)
@@ -252,6 +260,7 @@ COMMANDS: dict[str, Any] = {
     "train": Train,
     "evaluate": Evaluate,
 }
+RESUMED = (Demo, Reproduce, Train)
 DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service learns the useful thing
 and not the secret one. Start with `reticent demo`."""
 
@@ -269,9 +278,8 @@ def main() -> None:
         print(f"reticent: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        print(
-            "\nreticent: interrupted. What was finished is kept; the same command goes on from there.", file=sys.stderr
-        )
+        kept = " What was finished is kept; the same command goes on from there."
+        print(f"\nreticent: interrupted.{kept if isinstance(command, RESUMED) else ''}", file=sys.stderr)
         raise SystemExit(128 + signal.SIGINT) from None
 
 
@@ -297,6 +305,11 @@ def _progress() -> "Progress":
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=_console())
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed must lie between 0 and 2^32 - 1, but is {seed}.")
 
 
 def _model(problem: str) -> "ReleaseModel":

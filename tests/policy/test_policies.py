@@ -28,7 +28,7 @@ SETTINGS = [Task(synthetic(), InformationBound(0.6), horizon=20), Task(tells_bot
 
 
 def policies(process):
-    mixture = jnp.asarray(chernoff_mixture(np.asarray(process.channel)))
+    mixture = jnp.asarray(chernoff_mixture(np.asarray(process.prior), np.asarray(process.channel)))
     settings: tuple[tuple[Inputs, bool], ...] = (("belief", False), ("rich", True))
     for inputs, greedy in settings:
         features = Features(process, inputs)
@@ -100,7 +100,7 @@ def test_ejs_of_two_equally_likely_values_is_the_mean_of_both_divergences():
 
 def test_chernoff_mixture_beats_every_pure_choice():
     channel = synthetic().channel
-    mixture = chernoff_mixture(channel)
+    mixture = chernoff_mixture(synthetic().prior, channel)
     assert np.allclose(mixture.sum(-1), 1)
     for s, u in np.ndindex(3, 3):
         rivals = np.delete(channel, u, axis=2).reshape(3, -1, 50)

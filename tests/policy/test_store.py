@@ -77,6 +77,33 @@ def test_arrays_must_fit_the_header(actor):
         actor_of(stored(actor, kind="oracle"))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"inputs": "foo"}, {"width": -1}, {"width": 8.0}, {"width": 10**9}, {"greedy": "false"}],
+    ids=str,
+)
+def test_settings_must_describe_a_network(actor, change):
+    with pytest.raises(InputError, match="do not describe a network"):
+        actor_of(stored(actor, settings={"inputs": "rich", "width": 8, "greedy": False, **change}))
+
+
+def test_numbers_must_be_finite(actor, tmp_path):
+    arrays = {name: array * np.float32("nan") for name, array in actor_arrays(actor).items()}
+    with pytest.raises(InputError, match="not finite"):
+        actor_of(stored(actor, arrays=arrays))
+    with pytest.raises(InputError, match="training diverged"):
+        stored(actor, arrays=arrays).save(tmp_path / "p.safetensors")
+
+
+@pytest.mark.parametrize(("field", "value"), [("horizon", 1.5), ("horizon", 10**30), ("bound", []), ("enforce", 3)])
+def test_a_task_in_the_header_is_checked(actor, tmp_path, field, value):
+    header = json.loads(_header(actor, tmp_path))
+    header["task"][field] = value
+    save_file(actor_arrays(actor), tmp_path / "p.safetensors", {HEADER: json.dumps(header)})
+    with pytest.raises(InputError):
+        PolicyFile.load(tmp_path / "p.safetensors")
+
+
 def test_a_missing_folder_is_a_sentence(actor, tmp_path):
     with pytest.raises(InputError, match="Cannot write"):
         stored(actor).save(tmp_path / "nowhere" / "p.safetensors")

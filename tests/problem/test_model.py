@@ -53,6 +53,7 @@ def _with(**change):
         (_with(sensors=[""]), "unnamed entry at position 0"),
         (_with(sensors=[]), "sensors is empty"),
         (_with(sensors="gyro"), "list of names"),
+        (_with(symbols=[]), "symbols is empty"),
         (_with(secrets=["home", "home"]), "name twice: ['home']"),
         (_with(sensors=["a", "b"]), "must have shape (2, 2, 2, 2), but has (1, 2, 2, 2)"),
         (_with(channel=[[[[0.1, 0.9], [0.2, 0.8]], [[0.3, 0.7], [0.4]]]]), "ragged"),

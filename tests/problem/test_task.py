@@ -38,6 +38,6 @@ def test_enforcement_follows_the_bound():
 
 @pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.5)])
 def test_json_round_trip(bound):
-    task = Task(two_binary_sensors(), bound, Objective(0.5, 40.0, 30.0), "paper", 17)
-    again = Task.from_json(json.loads(json.dumps(task.to_json())))
+    task = Task(two_binary_sensors(), bound, Objective(0.5, 40.0, float("inf")), "paper", 17)
+    again = Task.from_json(json.loads(json.dumps(task.to_json(), allow_nan=False)))
     assert (again.bound, again.objective, again.enforce, again.horizon) == (bound, task.objective, "paper", 17)

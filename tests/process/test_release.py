@@ -11,6 +11,7 @@ from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
+from reticent.process.rollout import simulate
 
 PRICES = Objective(time_cost=1.0, error_penalty=50.0, violation_cost=30.0)
 
@@ -57,6 +58,17 @@ def test_the_forbidden_region_is_closed():
     process, _ = start(two_binary_sensors(), ConfidenceBound(0.75))
     assert process.forbidden(jnp.array([[0.375, 0.375], [0.125, 0.125]]))
     assert not process.forbidden(jnp.array([[0.37, 0.375], [0.13, 0.125]]))
+
+
+def test_an_infinite_violation_cost_forbids_what_may_enter():
+    # Sensor 0 of P1 can bring the confidence in a secret to .37 / (.37 + .18) = .67, sensor 1 only to about .53.
+    prices = Objective(violation_cost=float("inf"))
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.6), prices))
+    state = process.init(jax.random.key(0))
+    assert process.public(state).allowed.tolist() == [False, True, True]
+    records = simulate(process, lambda key, public: jnp.argmax(public.allowed), 500, seed=0)
+    assert not records.violated.any()
+    assert np.isfinite(records.cost).all()
 
 
 def test_no_bound_above_one():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from reticent.audit.metrics import evaluate
-from reticent.errors import InputError
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import tells_both, tells_nothing, tells_useful, two_binary_sensors
@@ -71,9 +70,3 @@ def test_interrupted_training_goes_on_to_the_same_result(tmp_path):
     assert resumed is not None
     last = [state for state, _ in training(process, recipe, resumed, 1_280)][-1]
     assert jax.tree.all(jax.tree.map(np.array_equal, last.networks, states[-1].networks))
-
-
-def test_an_infinite_violation_cost_is_refused():
-    task = Task(two_binary_sensors(), ConfidenceBound(0.8), Objective(violation_cost=float("inf")))
-    with pytest.raises(InputError, match="finite"):
-        train(ReleaseProcess(task), 1_000)

@@ -7,11 +7,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from reticent import __version__
 from reticent.report.page import write_report
 from reticent.report.tables import summary
+from reticent.solve import baselines
 from reticent.study.cell import AGENT, NO_PROTECTION, Cell
 from reticent.study.run import run_study
-from reticent.study.synthetic import CONFIDENCES, INFORMATION_BITS, Setting, plan
+from reticent.study.synthetic import BASELINES, CONFIDENCES, INFORMATION_BITS, Setting, plan
 
 TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",))
 
@@ -24,13 +26,20 @@ def test_the_plan_has_every_panel():
     assert agents == {("confidence", x) for x in CONFIDENCES} | {("information", x) for x in INFORMATION_BITS}
     assert len({cell.error_penalty for cell in cells if cell.limit == 1.0}) == 6
     assert sum(cell.policy == NO_PROTECTION for cell in cells) == 1
+    assert BASELINES == baselines.BASELINES
 
 
 def _row(cell: Cell) -> dict:
     """A finished cell as `run_cell` saves it, with made-up numbers."""
     number = {"value": 0.5, "low": 0.4, "high": 0.6, "interval": "normal"}
     measures = ("cost", "releases", "confidence_useful", "accuracy_useful", "accuracy_secret", "violation_rate")
-    return {**vars(cell), "make_seconds": 1.0, "evaluate_seconds": 1.0, "evaluation": dict.fromkeys(measures, number)}
+    return {
+        **vars(cell),
+        "version": __version__,
+        "make_seconds": 1.0,
+        "evaluate_seconds": 1.0,
+        "evaluation": dict.fromkeys(measures, number),
+    }
 
 
 def test_finished_cells_are_not_run_again_and_only_missing_ones_are(tmp_path):
@@ -39,6 +48,8 @@ def test_finished_cells_are_not_run_again_and_only_missing_ones_are(tmp_path):
     for cell in cells:
         (tmp_path / "cells" / f"{cell.name}.json").write_text(json.dumps(_row(cell)))
     other = replace(cells[0], episodes=32)
+    # Damaged files of finished cells count as missing; this one is also of the cell that changed.
+    (tmp_path / "cells" / f"{other.name}.json").write_text("[]")
     told = []
     run_study([other, *cells[1:]], tmp_path, "Tiny", lambda cell, was_there: told.append((cell, was_there)))
     assert [cell for cell, was_there in told if not was_there] == [other]

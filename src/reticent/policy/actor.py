@@ -1,7 +1,7 @@
 """The network policy: a multilayer perceptron over the public state, masked so that it cannot choose the forbidden."""
 
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -100,18 +100,33 @@ def actor_of(file: PolicyFile) -> Actor:
     """The actor that a policy file holds."""
     if file.kind != "actor":
         raise InputError(f"This file holds a policy of kind {file.kind!r}, not an actor.")
+    inputs, width, greedy = _settings(file.settings)
     process = ReleaseProcess(file.task)
-    features = Features(process, file.settings["inputs"])
-    network = Network(features.size, process.sensors + 1, file.settings["width"], jax.random.key(0))
-    actor = Actor(network, features, bool(file.settings["greedy"]))
-    wanted = {name: array.shape for name, array in actor_arrays(actor).items()}
-    found = {name: array.shape for name, array in file.arrays.items()}
+    features = Features(process, inputs)
+    network = Network(features.size, process.sensors + 1, width, jax.random.key(0))
+    actor = Actor(network, features, greedy)
+    wanted, found = (
+        {name: (array.shape, str(array.dtype)) for name, array in arrays.items()}
+        for arrays in (actor_arrays(actor), file.arrays)
+    )
     if wanted != found:
         raise InputError(f"The policy file holds arrays {found}, but its header calls for {wanted}.")
+    if not all(np.isfinite(array).all() for array in file.arrays.values()):
+        raise InputError("The policy file holds numbers that are not finite.")
     leaves = [
         jnp.asarray(file.arrays[f"layers.{i}.{n}"]) for i in range(len(network.layers)) for n in ("weight", "bias")
     ]
     return eqx.tree_at(lambda a: [x for layer in a.network.layers for x in (layer.weight, layer.bias)], actor, leaves)
+
+
+def _settings(settings: Any) -> tuple[Inputs, int, bool]:
+    """The network's settings from a header, checked."""
+    match settings:
+        case {"inputs": ("belief" | "rich") as inputs, "width": int(width), "greedy": bool(greedy)} if (
+            1 <= width <= 2**14
+        ):
+            return inputs, width, greedy
+    raise InputError(f"The policy file's settings {settings!r} do not describe a network.")
 
 
 def masked_logits(network: Network, features: Float[Array, " F"], allowed: Array) -> Float[Array, " A_plus_stop"]:

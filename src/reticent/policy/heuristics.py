@@ -9,7 +9,7 @@ from jaxtyping import Float
 from scipy.optimize import linprog
 from scipy.special import rel_entr
 
-from reticent.belief.bayes import secret_joint, useful_joint, useful_marginal
+from reticent.belief.bayes import useful_joint, useful_marginal
 from reticent.belief.information import secret_information_bits, useful_information_bits
 from reticent.policy.policy import Policy, best, choose, sure_enough
 from reticent.process.release import PublicState, ReleaseProcess
@@ -29,8 +29,7 @@ def lookahead_costs(process: ReleaseProcess, belief: Belief) -> PerSensor:
     law = useful.sum(0)
     end = process.error_penalty * (law - useful.max(0))
     if process.enforce == "penalty":
-        forbidden = secret_joint(belief, emissions).max(0) >= process.limit * law
-        end = jnp.where(forbidden, process.violation_cost * law, end)
+        end = jnp.where(process.may_enter_forbidden(belief), process.violation_cost * law, end)
     return process.time_cost + end.sum(1)
 
 
@@ -100,12 +99,17 @@ class Chernoff(Policy):
         return choose(key, public, self.mixture[secret, useful], sure_enough(public, self.threshold))
 
 
-def chernoff_mixture(channel: Float[np.ndarray, "A S U Z"]) -> Float[np.ndarray, "S U A"]:
-    """For each pair, the mixture over sensors that maximises min over v != u, r of sum_a w_a D(q_asu || q_arv)."""
+def chernoff_mixture(
+    prior: Float[np.ndarray, "S U"], channel: Float[np.ndarray, "A S U Z"]
+) -> Float[np.ndarray, "S U A"]:
+    """For each pair, the mixture over sensors that maximises the smallest sum_a w_a D(q_asu || q_arv).
+
+    The smallest is over the pairs (r, v) with another useful value that can occur.
+    """
     sensors, secrets, useful, _ = channel.shape
     mixture = np.full((secrets, useful, sensors), 1 / sensors)
     for s, u in np.ndindex(secrets, useful):
-        rivals = np.delete(channel, u, axis=2).reshape(sensors, -1, channel.shape[-1])
+        rivals = channel[:, (prior > 0) & (np.arange(useful) != u)]
         # An impossible symbol separates for sure; a large finite number keeps the linear program well posed.
         divergence = np.minimum(rel_entr(channel[:, s, u, None, :], rivals).sum(-1), 1e3)
         if rivals.shape[1]:

@@ -32,7 +32,9 @@ class PolicyFile:
     provenance: dict[str, Any]
 
     def save(self, path: str | Path) -> None:
-        """Write the file whole or not at all."""
+        """Write the file whole or not at all; numbers that are not finite are refused."""
+        if not all(np.isfinite(array).all() for array in self.arrays.values()):
+            raise InputError("The policy holds numbers that are not finite, so it was not saved: training diverged.")
         header = {
             "format": FORMAT,
             "kind": self.kind,
@@ -48,17 +50,17 @@ class PolicyFile:
         arrays, metadata = read_arrays(path, "policy file")
         try:
             header = json.loads(metadata.get(HEADER, ""))
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{str(path)!r} holds arrays but no reticent header, so it is no policy file.") from error
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise InputError(f"{str(path)!r} is not of the format {FORMAT!r}.")
         try:
             task = Task.from_json(header["task"])
             return cls(header["kind"], task, header["settings"], arrays, header["provenance"])
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"The header of {str(path)!r} is damaged: {error} is missing or of the wrong kind."
-            ) from error
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InputError(f"The header of {str(path)!r} is damaged ({type(error).__name__}: {error}).") from error
 
 
 def write_arrays(path: str | Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:

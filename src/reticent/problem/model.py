@@ -65,7 +65,8 @@ class ReleaseModel:
         channel = _array("channel", problem["channel"])
         if channel.ndim != 4:
             raise InputError(f"channel is nested [sensor][secret][useful][symbol], but has {channel.ndim} levels.")
-        symbols = problem.get("symbols") or [str(z) for z in range(channel.shape[-1])]
+        symbols = problem.get("symbols")
+        symbols = [str(z) for z in range(channel.shape[-1])] if symbols is None else symbols
         sensors, symbols = _names("sensors", problem["sensors"]), _names("symbols", symbols)
         uniform = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
         prior = uniform if problem.get("prior") is None else _array("prior", problem["prior"])
@@ -75,15 +76,15 @@ class ReleaseModel:
 def read_problem(path: str | Path) -> ReleaseModel:
     """A model from a JSON problem file."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"Cannot read the problem file {str(path)!r}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{str(path)!r} is not a text file, so it is no problem file.") from error
     try:
         problem = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{str(path)!r} is not JSON: {error.msg} at line {error.lineno}.") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{str(path)!r} is not JSON that can be read: {error}.") from error
     return ReleaseModel.from_json(problem)
 
 

@@ -1,5 +1,6 @@
 """A task: one model, what is wanted of it, and how the bound is enforced. All that a policy file must remember."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -36,8 +37,8 @@ class Task:
             raise InputError(f"enforce is one of {list(get_args(Enforcement))}, not {self.enforce!r}.")
         if self.enforce not in (own, "paper"):
             raise InputError(f"{type(self.bound).__name__} is enforced by {own!r} or 'paper', not by {self.enforce!r}.")
-        if self.horizon < 1:
-            raise InputError(f"The horizon must be at least one release, but is {self.horizon}.")
+        if type(self.horizon) is not int or not 1 <= self.horizon < 2**31:
+            raise InputError(f"The horizon must be a whole number of releases, at least one, but is {self.horizon!r}.")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -45,7 +46,7 @@ class Task:
             "bound": {"confidence": self.bound.limit}
             if isinstance(self.bound, ConfidenceBound)
             else {"information_bits": self.bound.limit_bits},
-            "objective": vars(self.objective),
+            "objective": {k: v if math.isfinite(v) else "inf" for k, v in vars(self.objective).items()},
             "enforce": self.enforce,
             "horizon": self.horizon,
         }
@@ -55,10 +56,10 @@ class Task:
         bound = task["bound"]
         return cls(
             model=ReleaseModel.from_json(task["problem"]),
-            bound=ConfidenceBound(bound["confidence"])
+            bound=ConfidenceBound(float(bound["confidence"]))
             if "confidence" in bound
-            else InformationBound(bound["information_bits"]),
-            objective=Objective(**task["objective"]),
+            else InformationBound(float(bound["information_bits"])),
+            objective=Objective(**{k: float(v) for k, v in task["objective"].items()}),
             enforce=task["enforce"],
             horizon=task["horizon"],
         )

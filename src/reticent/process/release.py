@@ -3,20 +3,22 @@
 The contract, one test each in tests/process/test_release.py:
 - a release costs C_T, the stop costs lambda (1 - max_u beta(u)) and terminates;
 - under "penalty" the release that lands in F (max_s beta(s) >= L_B) costs C_T + C_B and terminates, violated;
+- an infinite C_B means inadmissible: a sensor with any reading that may land in F is not allowed;
 - under "mask" a sensor with m + I_a(beta) >= L_MI is not allowed, so the ledger m stays below the limit;
 - under "paper" nothing terminates but the stop. Confidence: a release FROM F costs C_B, in place of C_T.
   Information: a release that leaves m >= L_MI costs C_MI on top of C_T;
 - after `horizon` releases the episode is truncated, which is not termination: no stop cost is charged.
 """
 
+import math
 from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from reticent.belief.bayes import correct, normalise, secret_marginal, useful_marginal
+from reticent.belief.bayes import correct, normalise, secret_joint, secret_marginal, useful_joint, useful_marginal
 from reticent.belief.information import secret_information_bits
 from reticent.problem.bound import ConfidenceBound
 from reticent.problem.task import Enforcement, Task
@@ -32,6 +34,9 @@ from reticent.types import (
     PRNGKey,
     Scalar,
 )
+
+# Beliefs are sums of a few products: their rounding errors stay far below this.
+ROUNDING = 1e-12
 
 
 class PublicState(eqx.Module):
@@ -75,6 +80,7 @@ class ReleaseProcess(eqx.Module):
     horizon: Index
     bound: Literal["confidence", "information"] = eqx.field(static=True)
     enforce: Enforcement = eqx.field(static=True)
+    inadmissible: bool = eqx.field(static=True)
 
     def __init__(self, task: Task) -> None:
         self.prior = jnp.asarray(task.model.prior)
@@ -82,6 +88,7 @@ class ReleaseProcess(eqx.Module):
         self.time_cost = jnp.asarray(float(task.objective.time_cost))
         self.error_penalty = jnp.asarray(float(task.objective.error_penalty))
         self.violation_cost = jnp.asarray(float(task.objective.violation_cost))
+        self.inadmissible = math.isinf(task.objective.violation_cost)
         self.horizon = jnp.asarray(task.horizon)
         if isinstance(task.bound, ConfidenceBound):
             self.bound, self.limit = "confidence", jnp.asarray(float(task.bound.limit))
@@ -125,11 +132,19 @@ class ReleaseProcess(eqx.Module):
             return jnp.max(secret_marginal(belief)) >= self.limit
         return jnp.zeros((), bool)
 
+    def may_enter_forbidden(self, belief: Belief) -> Bool[Array, "A Z"]:
+        """Which symbol of which sensor can occur and lands in F. A hair inside F counts, so that rounding cannot."""
+        emissions = self.emissions(belief)
+        law = useful_joint(belief, emissions).sum(0)
+        return (secret_joint(belief, emissions).max(0) >= (self.limit - ROUNDING) * law) & (law > 0)
+
     def public(self, state: ReleaseState) -> PublicState:
         """The state as a policy sees it, with the actions that it may take. Stop is always allowed."""
         sensors = jnp.ones(self.sensors, bool)
         if self.enforce == "mask":
             sensors = state.spent_bits + self.information_bits(state.belief) < self.limit
+        if self.inadmissible and self.bound == "confidence":
+            sensors = sensors & ~jnp.any(self.may_enter_forbidden(state.belief), axis=1)
         return PublicState(state.belief, state.spent_bits, jnp.append(sensors, True))
 
     def step(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Float
 
-from reticent.errors import InputError
 from reticent.policy.actor import Actor, Features, Inputs, Network, masked_logits
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import Cursor, Moment, begin, rollout
@@ -158,8 +157,6 @@ def train(
 
 def training(process: ReleaseProcess, recipe: Recipe, state: TrainState, steps: int):
     """Yield (state, progress) after each of up to twenty equal pieces, until the schedule is done."""
-    if not bool(jnp.isfinite(process.violation_cost)):
-        raise InputError("An agent cannot learn from an infinite violation cost; give a finite one.")
     pieces, updates = schedule(recipe, steps)
     total = jnp.asarray(pieces * updates)
     while int(state.update) < pieces * updates:

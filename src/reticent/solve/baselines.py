@@ -51,7 +51,9 @@ def _rules(name: str, process: ReleaseProcess) -> list[ThresholdRule]:
         case "EJS":
             return [ExtrinsicJensenShannon(process, NEVER)]
         case "Chernoff":
-            return [Chernoff(jnp.asarray(chernoff_mixture(np.asarray(process.channel))), NEVER)]
+            return [
+                Chernoff(jnp.asarray(chernoff_mixture(np.asarray(process.prior), np.asarray(process.channel))), NEVER)
+            ]
         case _:
             raise ValueError(f"{name!r} is not one of {BASELINES}.")
 

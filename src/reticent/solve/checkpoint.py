@@ -20,7 +20,7 @@ def save_checkpoint(path: Path, state: TrainState, settings: dict[str, Any]) -> 
 
 
 def load_checkpoint(path: Path, like: TrainState, settings: dict[str, Any]) -> TrainState | None:
-    """The saved state, or None if there is none or it belongs to other settings."""
+    """The saved state, or None if there is none that fits these settings."""
     if not path.exists():
         return None
     try:
@@ -30,8 +30,9 @@ def load_checkpoint(path: Path, like: TrainState, settings: dict[str, Any]) -> T
     if metadata.get("settings") != json.dumps(settings):
         return None
     leaves, structure = jax.tree.flatten(like)
-    saved = [_as(arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(structure, saved)
+    if {name: array.shape for name, array in arrays.items()} != {str(i): _plain(x).shape for i, x in enumerate(leaves)}:
+        return None
+    return jax.tree.unflatten(structure, [_as(arrays[str(i)], leaf) for i, leaf in enumerate(leaves)])
 
 
 def _is_key(leaf: jax.Array) -> bool:

@@ -24,6 +24,7 @@ from reticent.problem.bound import ConfidenceBound
 from reticent.problem.task import Task
 
 CHUNK = 50_000
+TOLERANCE = 1e-7
 FORBIDDEN, UNREACHED = -1, -2
 LEDGER_UNITS_PER_BIT = 1e12
 
@@ -75,7 +76,7 @@ class _Outlook(NamedTuple):
 def solve_lattice(
     task: Task,
     horizon: int | None = None,
-    tolerance: float = 1e-7,
+    tolerance: float = TOLERANCE,
     max_nodes: int = 10_000_000,
     report: Callable[[int, int], None] | None = None,
 ) -> Bracket:

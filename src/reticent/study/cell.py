@@ -2,8 +2,10 @@
 
 import time
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Literal
 
+from reticent import __version__
 from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
@@ -71,7 +73,8 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     made = time.perf_counter()
     evaluation = evaluate(process, policy, cell.episodes, EVALUATION_SEED + cell.seed)
     seconds = {"make_seconds": made - started, "evaluate_seconds": time.perf_counter() - made}
-    return {**asdict(cell), **seconds, "evaluation": evaluation.to_json()}
+    made_with = {"version": __version__, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {**asdict(cell), **made_with, **seconds, "evaluation": evaluation.to_json()}
 
 
 def flat(row: dict[str, Any]) -> dict[str, Any]:

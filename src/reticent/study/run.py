@@ -5,10 +5,13 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from reticent import __version__
 from reticent.errors import InputError
 from reticent.provenance import provenance
 from reticent.study.cell import Cell, flat, run_cell
@@ -38,9 +41,19 @@ def _run_all(cells: list[Cell]):
     places = context.SimpleQueue()
     for core in _cores()[:workers]:
         places.put(core)
-    # Leaving the block, by its end or by an interrupt, ends the workers.
-    with context.Pool(workers, _settle, (places,)) as pool:
-        yield from pool.imap_unordered(_run_one, cells)
+    pool = ProcessPoolExecutor(workers, context, _settle, (places,))
+    try:
+        for future in as_completed([pool.submit(_run_one, cell) for cell in cells]):
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise InputError(
+            "A worker was killed, perhaps for lack of memory. Finished cells are kept: run again."
+        ) from error
+    finally:
+        # By its end or by an interrupt: no worker outlives the study.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in multiprocessing.active_children():
+            worker.terminate()
 
 
 def _run_one(cell: Cell) -> tuple[Cell, dict[str, Any]]:
@@ -74,12 +87,14 @@ def _cell_folder(out: Path) -> Path:
 
 
 def _finished(folder: Path, cell: Cell) -> dict[str, Any] | None:
-    """The saved row of exactly this cell, if it is there and whole."""
+    """The saved row of exactly this cell, if it is there, whole, and of this version."""
     try:
         row = json.loads((folder / f"{cell.name}.json").read_text())
-    except (OSError, json.JSONDecodeError):
+    except (OSError, ValueError):
         return None
-    return row if asdict(cell).items() <= row.items() else None
+    wanted = {**asdict(cell), "version": __version__}
+    whole = isinstance(row, dict) and isinstance(row.get("evaluation"), dict)
+    return row if whole and wanted.items() <= row.items() else None
 
 
 def _write_json(path: Path, value: Any) -> None:
