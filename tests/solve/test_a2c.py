@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from reticent.audit.metrics import evaluate
+from reticent.policy.heuristics import OneStepLookahead
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
-from reticent.problem.synthetic import tells_both, tells_nothing, tells_useful, two_binary_sensors
+from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
 from reticent.solve.a2c import RECIPES, Recipe, advance, initialise, train, training
@@ -70,3 +72,22 @@ def test_interrupted_training_goes_on_to_the_same_result(tmp_path):
     assert resumed is not None
     last = [state for state, _ in training(process, recipe, resumed, 1_280)][-1]
     assert jax.tree.all(jax.tree.map(np.array_equal, last.networks, states[-1].networks))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "margin"), [(0.9, 0.3), (0.99, 1.3)])
+def test_the_agent_beats_one_step_lookahead_on_the_synthetic_problem(limit, margin):
+    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(limit)))
+    agent = evaluate(process, train(process), 100_000, seed=1)
+    lookahead = evaluate(process, OneStepLookahead(process, jnp.asarray(2.0)), 100_000, seed=1)
+    # Standard errors are below 0.04; the margins are those asked of the default agent.
+    assert agent.cost.value <= lookahead.cost.value - margin
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "cost"), [(1.0, 18.5), (1.5, 13.1)])
+def test_the_agent_under_the_information_mask_on_the_synthetic_problem(bits, cost):
+    process = ReleaseProcess(Task(synthetic(), InformationBound(bits)))
+    agent = evaluate(process, train(process), 100_000, seed=1)
+    assert agent.cost.value <= cost
+    assert agent.violation_rate.value == 0
