@@ -39,8 +39,9 @@ def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[st
 def overview(figures: dict[str, Figure]) -> alt.VConcatChart:
     """The paper's four panels in one picture."""
     panels = [figures[f"{kind}_{what}"] for kind in ("confidence", "information") for what in ("time", "accuracy")]
-    top, bottom = alt.hconcat(*panels[:2], spacing=40), alt.hconcat(*panels[2:], spacing=40)
-    return alt.vconcat(top, bottom, spacing=30)
+    # Independent colours keep each legend inside its own panel.
+    rows = [alt.hconcat(*pair, spacing=40).resolve_scale(color="independent") for pair in (panels[:2], panels[2:])]
+    return alt.vconcat(*rows, spacing=30).resolve_scale(color="independent")
 
 
 def over_seeds(rows: pl.DataFrame, *measures: str) -> pl.DataFrame:
