@@ -32,12 +32,14 @@ def test_enforcement_follows_the_bound():
     assert Task(synthetic(), InformationBound(0.8)).enforce == "mask"
     with pytest.raises(InputError, match="'penalty' or 'paper'"):
         Task(synthetic(), ConfidenceBound(0.8), enforce="mask")
+    with pytest.raises(InputError, match="finite violation cost"):
+        Task(synthetic(), ConfidenceBound(0.8), Objective(violation_cost=float("inf")), enforce="paper")
     with pytest.raises(InputError, match="horizon"):
         Task(synthetic(), ConfidenceBound(0.8), horizon=0)
 
 
 @pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.5)])
 def test_json_round_trip(bound):
-    task = Task(two_binary_sensors(), bound, Objective(0.5, 40.0, float("inf")), "paper", 17)
+    task = Task(two_binary_sensors(), bound, Objective(0.5, 40.0, float("inf")), horizon=17)
     again = Task.from_json(json.loads(json.dumps(task.to_json(), allow_nan=False)))
-    assert (again.bound, again.objective, again.enforce, again.horizon) == (bound, task.objective, "paper", 17)
+    assert (again.bound, again.objective, again.enforce, again.horizon) == (bound, task.objective, task.enforce, 17)

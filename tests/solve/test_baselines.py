@@ -9,7 +9,8 @@ from reticent.problem.synthetic import synthetic, tells_nothing, tells_useful, t
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import simulate
-from reticent.solve.baselines import BASELINES, NEVER, THRESHOLDS, _threshold_costs, tuned_baseline
+from reticent.solve.baselines import NEVER, THRESHOLDS, _threshold_costs, tuned_baseline
+from reticent.study.synthetic import BASELINES
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -37,6 +37,8 @@ class Task:
             raise InputError(f"enforce is one of {list(get_args(Enforcement))}, not {self.enforce!r}.")
         if self.enforce not in (own, "paper"):
             raise InputError(f"{type(self.bound).__name__} is enforced by {own!r} or 'paper', not by {self.enforce!r}.")
+        if self.enforce == "paper" and math.isinf(self.objective.violation_cost):
+            raise InputError("The printed cost (enforce='paper') needs a finite violation cost.")
         if type(self.horizon) is not int or not 1 <= self.horizon < 2**31:
             raise InputError(f"The horizon must be a whole number of releases, at least one, but is {self.horizon!r}.")
 

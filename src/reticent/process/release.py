@@ -143,7 +143,7 @@ class ReleaseProcess(eqx.Module):
         sensors = jnp.ones(self.sensors, bool)
         if self.enforce == "mask":
             sensors = state.spent_bits + self.information_bits(state.belief) < self.limit
-        if self.inadmissible and self.bound == "confidence":
+        if self.inadmissible and self.enforce == "penalty":
             sensors = sensors & ~jnp.any(self.may_enter_forbidden(state.belief), axis=1)
         return PublicState(state.belief, state.spent_bits, jnp.append(sensors, True))
 

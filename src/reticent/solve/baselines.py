@@ -19,7 +19,6 @@ from reticent.process.rollout import Act, Moment, begin, rollout
 from reticent.types import Array, PRNGKey
 
 ThresholdRule = RandomSensor | FixedSensor | OneStepLookahead | InformationGain | ExtrinsicJensenShannon | Chernoff
-BASELINES = ("random sensor", "fixed sensor", "one-step lookahead", "information gain", "EJS", "Chernoff")
 KAPPAS = (0.0, 0.5, 1.0)
 # Zero stops at once; two is never reached.
 THRESHOLDS = np.concatenate([[0.0], np.linspace(0.34, 0.98, 65), [0.985, 0.99, 0.995, 0.999, 2.0]])
@@ -51,11 +50,10 @@ def _rules(name: str, process: ReleaseProcess) -> list[ThresholdRule]:
         case "EJS":
             return [ExtrinsicJensenShannon(process, NEVER)]
         case "Chernoff":
-            return [
-                Chernoff(jnp.asarray(chernoff_mixture(np.asarray(process.prior), np.asarray(process.channel))), NEVER)
-            ]
+            mixture = chernoff_mixture(np.asarray(process.prior), np.asarray(process.channel))
+            return [Chernoff(jnp.asarray(mixture), NEVER)]
         case _:
-            raise ValueError(f"{name!r} is not one of {BASELINES}.")
+            raise ValueError(f"There is no baseline {name!r}.")
 
 
 def _threshold(rule: ThresholdRule) -> Array:
@@ -66,7 +64,8 @@ def _threshold_costs(process: ReleaseProcess, act: Act, seed: int, episodes: int
     """Mean cost of a rule under each threshold, all from the same episodes.
 
     The rule plays on without a threshold; stopping at the first moment when max_u beta(u) reaches one would have
-    cost what was paid until then plus the stop there. More releases than lambda / C_T never pay.
+    cost what was paid until then plus the stop there. Episodes are cut, and declared, after lambda / C_T releases: by
+    then they have cost more than declaring at once ever could.
     """
     length = int(np.ceil(process.error_penalty / process.time_cost))
     moments = jax.device_get(_play(process, act, jax.random.split(jax.random.key(seed), episodes), length))

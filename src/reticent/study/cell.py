@@ -14,7 +14,7 @@ from reticent.problem.task import Task
 AGENT, NO_PROTECTION = "agent", "no protection"
 # The no-PUT policy of the paper releases this many readings of random sensors, whatever they reveal.
 READINGS_WITHOUT_PROTECTION = 10
-# With C_T 1 and lambda 50, more releases than this cost more than declaring at once: no policy gains by going on.
+# Far beyond where the agents stop; it cuts baselines whose threshold the belief can no longer reach.
 LONGEST_EPISODE = 50
 # Tuning and evaluation draw from seeds of their own, far from those of training.
 TUNING_SEED, EVALUATION_SEED = 10_000, 20_000

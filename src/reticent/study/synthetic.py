@@ -7,7 +7,7 @@ from reticent.study.cell import AGENT, NO_PROTECTION, Cell, with_seeds
 CONFIDENCES = (0.6, 0.7, 0.8, 0.9, 0.99)
 INFORMATION_BITS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 ERROR_PENALTY = 50.0
-# The names that `solve.baselines` knows, here so that planning a study does not import JAX.
+# What `solve.baselines.tuned_baseline` can tune.
 BASELINES = ("random sensor", "fixed sensor", "one-step lookahead", "information gain", "EJS", "Chernoff")
 # The panel of speed against accuracy: this bound, these penalties.
 TRADE_OFF_BITS, TRADE_OFF_PENALTIES = 1.0, (5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
