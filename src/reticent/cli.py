@@ -9,14 +9,18 @@ import os
 import signal
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 from tyro.conf import Positional, arg
 
 from reticent.errors import InputError
+
+# A killed training loses at most this much.
+SECONDS_BETWEEN_SAVES = 5.0
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from reticent.audit.metrics import Evaluation
     from reticent.problem.model import ReleaseModel
     from reticent.problem.task import Enforcement, Task
+    from reticent.process.release import ReleaseProcess
     from reticent.study.synthetic import Setting
 
 
@@ -142,9 +147,12 @@ class Solve:
                 print("The bracket is still open: --max-nodes ended the search.")
 
 
+EnforceOption = Literal["penalty", "withhold", "coarsen", "mask", "paper"]
+
+
 @dataclass(frozen=True)
 class Train:
-    """Train an agent (A2C) and save its policy."""
+    """Train a policy and save it: an agent (A2C), or lookahead on a value learned by value iteration."""
 
     problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
     """A JSON problem file, or `synthetic`."""
@@ -152,12 +160,21 @@ class Train:
     """The policy file to write (safetensors)."""
     bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
-    enforce: Literal["penalty", "mask", "paper"] | None = None
-    """Default: penalty for --confidence, mask for --information. `paper`: the printed cost, for reproduction."""
-    recipe: Literal["default", "paper"] = "default"
-    """`paper` is TD(0) with the belief as input; `default` learns better and faster."""
+    enforce: EnforceOption | None = None
+    """How the bound is kept. `withhold` and `coarsen` never cross --confidence; its default `penalty` pays for it.
+    `mask` never crosses --information. `paper`: the printed cost, for reproduction."""
+    method: Literal["a2c", "value-iteration"] = "a2c"
+    """`value-iteration` computes with the known model: better policies, dearer decisions."""
     steps: int = 1_000_000
-    """Environment steps."""
+    """Environment steps (a2c)."""
+    recipe: Literal["default", "paper"] = "default"
+    """`paper` is TD(0) with the belief as input; `default` learns better and faster (a2c)."""
+    rounds: int = 300
+    """Rounds of playing and fitting, at most (value-iteration)."""
+    tolerance: float = 0.02
+    """Stop once the mean residual is below this many releases' worth of cost (value-iteration)."""
+    kernels: Literal["label", "value"] = "label"
+    """`value`: merged symbols carry what going on is worth; better, and several times dearer (value-iteration)."""
     seed: int = 0
     """Seed of everything random."""
     json: bool = False
@@ -165,59 +182,109 @@ class Train:
 
     def run(self) -> None:
         """Train, saving the state after each piece; an earlier state of the same command is continued."""
-        if self.steps < 1:
-            raise InputError(f"--steps must be at least 1, but is {self.steps}.")
+        for name in ("steps", "rounds"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} must be at least 1, but is {getattr(self, name)}.")
+        if not self.tolerance >= 0:
+            raise InputError(f"--tolerance must be zero or more, but is {self.tolerance}.")
         if not self.out.name or self.out.is_dir():
             raise InputError(f"-o {str(self.out)!r} is a folder; name the policy file to write.")
-        if not os.access(self.out.resolve().parent, os.W_OK):
-            raise InputError(f"There is no folder {str(self.out.parent)!r} that {self.out.name!r} can be written into.")
+        _check_writable(self.out)
         _check_seed(self.seed)
         task = _task(_model(self.problem), self.bound, self.prices, self.enforce)
+        if self.kernels == "value" and (self.method, task.enforce) != ("value-iteration", "coarsen"):
+            raise InputError("--kernels value needs --enforce coarsen and --method value-iteration.")
         record = self._train(task)
         if self.json:
             print(json.dumps(record))
         else:
-            speed = f"{record['steps_per_second']:,.0f} per second with compilation"
-            print(f"Saved {self.out}: {record['steps']:,} steps, {speed}.")
+            speed = f"{record['per_second']:,.4g} per second with compilation"
+            print(f"Saved {self.out}: {record['done']:,} {record['unit']}, {speed}.")
             print(f"Next: reticent evaluate {self.out}")
 
     def _train(self, task: "Task") -> dict[str, Any]:
         from reticent.compile_cache import use_compile_cache
-        from reticent.policy.actor import actor_arrays
-        from reticent.policy.store import PolicyFile
+        from reticent.policy.saved import policy_file
         from reticent.process.release import ReleaseProcess
         from reticent.provenance import provenance
-        from reticent.solve.a2c import RECIPES, initialise, policy_of, schedule, training
         from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 
         use_compile_cache()
-        process, recipe = ReleaseProcess(task), RECIPES[self.recipe]
-        settings = {"method": "a2c", "recipe": self.recipe, **asdict(recipe), "seed": self.seed}
+        process = ReleaseProcess(task)
+        run = self._agent(process) if self.method == "a2c" else self._values(process)
         partial = self.out.with_name(self.out.name + ".partial")
+        whole = {**run.settings, "task": task.to_json()}
+        state = load_checkpoint(partial, run.fresh, whole) or run.fresh
+        if partial.exists() and state is run.fresh:
+            print(f"reticent: {partial} is of another training, so this one starts anew.", file=sys.stderr)
+        before = done = run.done(state)
+        started = saved = time.perf_counter()
+        with _progress() as progress:
+            bar = progress.add_task("Training goes on" if before else "Training", total=run.total, completed=before)
+            for reached, how in run.go_on(state):
+                state, done = reached, run.done(reached)
+                progress.update(bar, completed=done, description=f"Training, {how}")
+                if time.perf_counter() - saved > SECONDS_BETWEEN_SAVES:
+                    save_checkpoint(partial, state, whole)
+                    saved = time.perf_counter()
+        origin = {**run.settings, "done": done, **provenance()}
+        policy_file(run.policy(state), task, run.settings, origin).save(self.out)
+        partial.unlink(missing_ok=True)
+        seconds = time.perf_counter() - started
+        speed = (done - before) / seconds
+        return {"policy": str(self.out), "done": done, "unit": run.unit, "seconds": seconds, "per_second": speed}
+
+    def _agent(self, process: "ReleaseProcess") -> "_Training":
+        from reticent.solve.a2c import RECIPES, initialise, policy_of, schedule, training
+
+        recipe = RECIPES[self.recipe]
         pieces, updates = schedule(recipe, self.steps)
         total = pieces * updates * recipe.steps_per_update
-        whole = {**settings, "steps": total, "task": task.to_json()}
-        fresh = initialise(process, recipe, self.seed)
-        state = load_checkpoint(partial, fresh, whole) or fresh
-        if partial.exists() and state is fresh:
-            print(f"reticent: {partial} is of another training, so this one starts anew.", file=sys.stderr)
-        started, before = time.perf_counter(), int(state.update) * recipe.steps_per_update
-        with _progress() as progress:
-            bar = progress.add_task("Training goes on" if before else "Training", total=total, completed=before)
-            for reached, how in training(process, recipe, state, self.steps):
-                state = reached
-                save_checkpoint(partial, state, whole)
-                done = int(state.update) * recipe.steps_per_update
-                cost = float(how.cost_per_episode)
-                progress.update(bar, completed=done, description=f"Training, cost {cost:.2f} per episode")
-        seconds = time.perf_counter() - started
-        actor = policy_of(process, recipe, state)
-        how = {"inputs": recipe.inputs, "width": recipe.width, "greedy": recipe.greedy}
-        origin = {**settings, "steps": total, **provenance()}
-        PolicyFile("actor", task, how, actor_arrays(actor), origin).save(self.out)
-        partial.unlink(missing_ok=True)
-        speed = (total - before) / seconds
-        return {"policy": str(self.out), "steps": total, "seconds": seconds, "steps_per_second": speed}
+
+        def go_on(state: Any) -> Iterator[tuple[Any, str]]:
+            for reached, progress in training(process, recipe, state, self.steps):
+                yield reached, f"cost {float(progress.cost_per_episode):.2f} per episode"
+
+        return _Training(
+            settings={"method": "a2c", "recipe": self.recipe, **asdict(recipe), "seed": self.seed, "steps": total},
+            fresh=initialise(process, recipe, self.seed),
+            total=total,
+            unit="steps",
+            done=lambda state: int(state.update) * recipe.steps_per_update,
+            go_on=go_on,
+            policy=lambda state: policy_of(process, recipe, state),
+        )
+
+    def _values(self, process: "ReleaseProcess") -> "_Training":
+        from reticent.solve.value_iteration import Settings, initialise, iterate, policy_of
+
+        how = Settings(rounds=self.rounds, tolerance=self.tolerance, kernels=self.kernels)
+
+        def go_on(state: Any) -> Iterator[tuple[Any, str]]:
+            for reached, residual in iterate(process, how, state):
+                yield reached, f"residual {residual:.3f}"
+
+        return _Training(
+            settings={"method": "value-iteration", **asdict(how), "seed": self.seed},
+            fresh=initialise(process, how, self.seed),
+            total=how.rounds,
+            unit="rounds",
+            done=lambda state: int(state.round),
+            go_on=go_on,
+            policy=lambda state: policy_of(process, how, state),
+        )
+
+
+class _Training(NamedTuple):
+    """A method of training as `Train` runs it: `go_on` yields the state and how it goes, piece by piece."""
+
+    settings: dict[str, Any]
+    fresh: Any
+    total: int
+    unit: str
+    done: Callable[[Any], int]
+    go_on: Callable[[Any], Iterator[tuple[Any, str]]]
+    policy: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -228,6 +295,10 @@ class Evaluate:
     """A policy file."""
     episodes: int = 100_000
     """Episodes to simulate."""
+    enforce: EnforceOption | None = None
+    """Another way to keep the bound than the policy was trained for."""
+    traces: Path | None = None
+    """Write all that was released to this Parquet file: see docs/traces.md."""
     seed: int = 1
     """Seed of the simulation."""
     json: bool = False
@@ -235,22 +306,35 @@ class Evaluate:
 
     def run(self) -> None:
         """Load, simulate, print."""
-        from reticent.audit.metrics import evaluate
+        from reticent.audit.metrics import check_episodes, summarise
+        from reticent.audit.traces import write_traces
         from reticent.compile_cache import use_compile_cache
-        from reticent.policy.actor import actor_of
+        from reticent.policy.saved import policy_of
         from reticent.policy.store import PolicyFile
-        from reticent.process.release import ReleaseProcess
+        from reticent.process.rollout import simulate, simulate_traced
 
         _check_seed(self.seed)
+        check_episodes(self.episodes)
+        if self.traces:
+            _check_writable(self.traces)
         use_compile_cache()
         file = PolicyFile.load(self.policy)
-        policy = actor_of(file)
+        if self.enforce:
+            file = replace(file, task=replace(file.task, enforce=self.enforce))
+        process, policy = policy_of(file)
         with _console().status(f"Simulating {self.episodes:,} episodes ..."):
-            evaluation = evaluate(ReleaseProcess(file.task), policy, self.episodes, self.seed)
+            if self.traces:
+                records, sent = simulate_traced(process, policy.act, self.episodes, self.seed)
+                write_traces(self.traces, file.task, process, records, sent)
+            else:
+                records = simulate(process, policy.act, self.episodes, self.seed)
+        evaluation = summarise(records, self.seed)
         if self.json:
             print(json.dumps({"policy": str(self.policy), **evaluation.to_json()}))
         else:
             _print_evaluation(evaluation, file.task)
+            if self.traces:
+                print(f"What was released: {self.traces}")
 
 
 COMMANDS: dict[str, Any] = {
@@ -305,6 +389,11 @@ def _progress() -> "Progress":
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=_console())
+
+
+def _check_writable(path: Path) -> None:
+    if not os.access(path.resolve().parent, os.W_OK):
+        raise InputError(f"There is no folder {str(path.parent)!r} that {path.name!r} can be written into.")
 
 
 def _check_seed(seed: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from reticent.policy.policy import Policy
 from reticent.process.release import ReleaseProcess
-from reticent.process.rollout import begin, rollout
+from reticent.process.rollout import rollout
 from reticent.types import Array
 
 LANES, STEPS = 64, 25
@@ -46,6 +46,6 @@ def check_policy(process: ReleaseProcess, policy: Policy, seed: int = 0) -> None
 def _play(process: ReleaseProcess, act, seed: Array):
     def lane(key):
         first, key = jax.random.split(key)
-        return rollout(process, act, key, begin(process, first), STEPS)[1]
+        return rollout(process, act, key, process.init(first), STEPS)[1]
 
     return jax.vmap(lane)(jax.random.split(jax.random.key(seed), LANES))

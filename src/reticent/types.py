@@ -2,6 +2,8 @@
 
 S secrets, U useful values, A sensors, Z symbols (what one reading can be), T steps, N parallel episodes.
 An action is an index into the sensors; the index A, one past the last sensor, means stop.
+O options of what to send for a reading: 0 sends it as it is, m >= 1 sends the merged symbol m. Y symbols that can be
+sent: the Z readings, then the merged symbols.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +23,7 @@ Belief: TypeAlias = Float[Array, "S U"]
 Mechanism: TypeAlias = Float[Array, "S U Z"]
 Channel: TypeAlias = Float[Array, "A S U Z"]
 Law: TypeAlias = Float[Array, " Z"]
+Kernels: TypeAlias = Float[Array, "A O Z"]
 PerSensor: TypeAlias = Float[Array, " A"]
 Allowed: TypeAlias = Bool[Array, " A_plus_stop"]
 PRNGKey: TypeAlias = Any

@@ -33,16 +33,16 @@ def test_stop_costs_the_chance_of_a_wrong_guess_and_terminates():
     assert not after.truncated
     assert not after.violated
     assert after.symbol == -1
-    assert np.array_equal(after.state.belief, state.belief)
+    assert np.array_equal(after.state.public.belief, state.public.belief)
 
 
 def test_a_release_costs_time_and_moves_the_belief_by_bayes():
     process, state = start(two_binary_sensors(), ConfidenceBound(0.9))
     after = step(process, state, 1)
-    joint = np.asarray(state.belief) * two_binary_sensors().channel[1, :, :, int(after.symbol)]
+    joint = np.asarray(state.public.belief) * two_binary_sensors().channel[1, :, :, int(after.symbol)]
     assert after.cost == pytest.approx(1.0)
     assert not after.terminated
-    assert np.allclose(after.state.belief, joint / joint.sum())
+    assert np.allclose(after.state.public.belief, joint / joint.sum())
     assert after.state.step == 1
 
 
@@ -65,7 +65,7 @@ def test_an_infinite_violation_cost_forbids_what_may_enter():
     prices = Objective(violation_cost=float("inf"))
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.6), prices))
     state = process.init(jax.random.key(0))
-    assert process.public(state).allowed.tolist() == [False, True, True]
+    assert state.public.allowed.tolist() == [False, True, True]
     records = simulate(process, lambda key, public: jnp.argmax(public.allowed), 500, seed=0)
     assert not records.violated.any()
     assert np.isfinite(records.cost).all()
@@ -81,18 +81,18 @@ def test_no_bound_above_one():
 def test_the_mask_forbids_what_would_reach_the_limit():
     # The sensor tells the secret: exactly one bit.
     process, state = start(tells_both(), InformationBound(1.0))
-    assert process.public(state).allowed.tolist() == [False, True]
+    assert state.public.allowed.tolist() == [False, True]
     process, state = start(tells_both(), InformationBound(1.01))
-    assert process.public(state).allowed.tolist() == [True, True]
+    assert state.public.allowed.tolist() == [True, True]
     after = step(process, state, 0)
-    assert after.state.spent_bits == pytest.approx(1.0)
+    assert after.state.public.spent_bits == pytest.approx(1.0)
     assert not after.violated
     assert not after.terminated
 
 
 def test_a_sensor_that_says_nothing_of_the_secret_is_always_allowed():
     process, state = start(tells_useful(), InformationBound(1e-6))
-    assert process.public(step(process, state, 0).state).allowed.tolist() == [True, True]
+    assert step(process, state, 0).state.public.allowed.tolist() == [True, True]
 
 
 def test_truncation_is_not_termination():
@@ -120,7 +120,7 @@ def test_the_printed_confidence_cost_is_charged_only_on_the_next_release():
 
 def test_the_printed_information_cost_is_charged_on_crossing_and_nothing_is_masked():
     process, state = start(tells_both(), InformationBound(0.5), enforce="paper")
-    assert process.public(state).allowed.all()
+    assert state.public.allowed.all()
     after = step(process, state, 0)
     assert after.violated
     assert not after.terminated

@@ -64,9 +64,14 @@ class Evaluation:
 
 def evaluate(process: ReleaseProcess, policy: Policy, episodes: int = 100_000, seed: int = 0) -> Evaluation:
     """Simulate independent episodes and sum them up. Deterministic given the seed."""
+    check_episodes(episodes)
+    return summarise(simulate(process, policy.act, episodes, seed), seed)
+
+
+def check_episodes(episodes: int) -> None:
+    """Refuse too few."""
     if episodes < 2:
         raise InputError(f"At least two episodes are needed for an interval, not {episodes}.")
-    return summarise(simulate(process, policy.act, episodes, seed), seed)
 
 
 def summarise(records: Episode, seed: int) -> Evaluation:

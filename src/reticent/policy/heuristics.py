@@ -19,17 +19,16 @@ from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Sc
 TINY = 1e-300
 
 
-def lookahead_costs(process: ReleaseProcess, belief: Belief) -> PerSensor:
+def lookahead_costs(process: ReleaseProcess, public: PublicState) -> PerSensor:
     """Cost of one release and then stopping: C_T + sum_z p(z) (C_B if beta_z is in F, else stop(beta_z)).
 
     Stop cost and forbidden region are homogeneous in the belief, so the posteriors need no division.
     """
-    emissions = process.emissions(belief)
-    useful = useful_joint(belief, emissions)
+    useful = useful_joint(public.belief, process.emissions(public))
     law = useful.sum(0)
     end = process.error_penalty * (law - useful.max(0))
     if process.enforce == "penalty":
-        end = jnp.where(process.may_enter_forbidden(belief), process.violation_cost * law, end)
+        end = jnp.where(process.may_enter_forbidden(public.belief), process.violation_cost * law, end)
     return process.time_cost + end.sum(1)
 
 
@@ -41,7 +40,7 @@ class OneStepLookahead(Policy):
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
         del key
-        cost = lookahead_costs(self.process, public.belief)
+        cost = lookahead_costs(self.process, public)
         cheapest = jnp.min(jnp.where(public.allowed[:-1], cost, jnp.inf))
         stop = self.process.stop_cost(public.belief) <= cheapest
         return best(public, -cost, stop | sure_enough(public, self.threshold))
@@ -56,7 +55,7 @@ class InformationGain(Policy):
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
         del key
-        emissions = self.process.emissions(public.belief)
+        emissions = self.process.emissions(public)
         gain = useful_information_bits(public.belief, emissions)
         loss = secret_information_bits(public.belief, emissions)
         return best(public, gain - self.kappa * loss, sure_enough(public, self.threshold))
@@ -80,7 +79,7 @@ class ExtrinsicJensenShannon(Policy):
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
         del key
-        scores = extrinsic_jensen_shannon(public.belief, self.process.emissions(public.belief))
+        scores = extrinsic_jensen_shannon(public.belief, self.process.emissions(public))
         return best(public, scores, sure_enough(public, self.threshold))
 
 

@@ -9,7 +9,10 @@ from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 
-Enforcement = Literal["penalty", "mask", "paper"]
+Enforcement = Literal["penalty", "withhold", "coarsen", "mask", "paper"]
+# How each kind of bound can be enforced; the first is the default.
+OF_CONFIDENCE: tuple[Enforcement, ...] = ("penalty", "withhold", "coarsen", "paper")
+OF_INFORMATION: tuple[Enforcement, ...] = ("mask", "paper")
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +21,8 @@ class Task:
 
     `enforce` defaults to "penalty" for a confidence bound (the release that enters the forbidden region pays
     the violation cost and ends the episode) and to "mask" for an information bound (a sensor that would cross
-    it cannot be chosen). "paper" is the printed cost, for reproduction. After `horizon` releases an episode is
-    cut off.
+    it cannot be chosen). "withhold" and "coarsen" never cross a confidence bound: readings that would are replaced
+    by merged symbols. "paper" is the printed cost, for reproduction. After `horizon` releases an episode is cut off.
     """
 
     model: ReleaseModel
@@ -30,13 +33,13 @@ class Task:
 
     def __post_init__(self) -> None:
         self.bound.check(self.model)
-        own = "penalty" if isinstance(self.bound, ConfidenceBound) else "mask"
+        ways = OF_CONFIDENCE if isinstance(self.bound, ConfidenceBound) else OF_INFORMATION
         if self.enforce is None:
-            object.__setattr__(self, "enforce", own)
+            object.__setattr__(self, "enforce", ways[0])
         if self.enforce not in get_args(Enforcement):
             raise InputError(f"enforce is one of {list(get_args(Enforcement))}, not {self.enforce!r}.")
-        if self.enforce not in (own, "paper"):
-            raise InputError(f"{type(self.bound).__name__} is enforced by {own!r} or 'paper', not by {self.enforce!r}.")
+        if self.enforce not in ways:
+            raise InputError(f"{type(self.bound).__name__} is enforced by one of {list(ways)}, not {self.enforce!r}.")
         if self.enforce == "paper" and math.isinf(self.objective.violation_cost):
             raise InputError("The printed cost (enforce='paper') needs a finite violation cost.")
         if type(self.horizon) is not int or not 1 <= self.horizon < 2**31:

@@ -4,6 +4,8 @@ The contract, one test each in tests/process/test_release.py:
 - a release costs C_T, the stop costs lambda (1 - max_u beta(u)) and terminates;
 - under "penalty" the release that lands in F (max_s beta(s) >= L_B) costs C_T + C_B and terminates, violated;
 - an infinite C_B means inadmissible: a sensor with any reading that may land in F is not allowed;
+- under "withhold" and "coarsen" what is sent in place of a reading never lands in F, and a sensor that could not
+  move the belief is not allowed;
 - under "mask" a sensor with m + I_a(beta) >= L_MI is not allowed, so the ledger m stays below the limit;
 - under "paper" nothing terminates but the stop. Confidence: a release FROM F costs C_B, in place of C_T.
   Information: a release that leaves m >= L_MI costs C_MI on top of C_T;
@@ -22,6 +24,8 @@ from reticent.belief.bayes import correct, normalise, secret_joint, secret_margi
 from reticent.belief.information import secret_information_bits
 from reticent.problem.bound import ConfidenceBound
 from reticent.problem.task import Enforcement, Task
+from reticent.process.guarantee import LEAST_MOVE, NEAREST, Coarsen, Rule, Safety, Withhold, emitted, movement
+from reticent.process.value_kernels import REFINEMENTS, CostToGo, ValueKernels
 from reticent.types import (
     Allowed,
     Array,
@@ -29,7 +33,7 @@ from reticent.types import (
     Channel,
     Flag,
     Index,
-    Mechanism,
+    Kernels,
     PerSensor,
     PRNGKey,
     Scalar,
@@ -40,18 +44,21 @@ ROUNDING = 1e-12
 
 
 class PublicState(eqx.Module):
-    """All that a policy may see. The hidden pair is not in it, so no policy can leak what it was not told."""
+    """All that a policy may see. The hidden pair is not in it, so no policy can leak what it was not told.
+
+    `kernels`, under a guarantee, say what each sensor would send in place of its readings: a public rule.
+    """
 
     belief: Belief
     spent_bits: Scalar
     allowed: Allowed
+    kernels: Kernels | None
 
 
 class ReleaseState(eqx.Module):
-    """Belief, information ledger and step count, with the hidden pair that the readings are drawn from."""
+    """The public state, the step count, and the hidden pair that the readings are drawn from."""
 
-    belief: Belief
-    spent_bits: Scalar
+    public: PublicState
     step: Index
     secret: Index
     useful: Index
@@ -68,6 +75,16 @@ class Transition(eqx.Module):
     truncated: Flag
 
 
+class Outlook(eqx.Module):
+    """One release of each sensor, for every symbol it may send: how likely, what it costs, where it leads."""
+
+    law: Float[Array, "A Y"]
+    belief: Float[Array, "A Y S U"]
+    spent_bits: PerSensor
+    cost: Float[Array, "A Y"]
+    ended: Bool[Array, "A Y"]
+
+
 class ReleaseProcess(eqx.Module):
     """The process of a task. Its numbers are array leaves: other bounds and prices do not recompile."""
 
@@ -81,6 +98,7 @@ class ReleaseProcess(eqx.Module):
     bound: Literal["confidence", "information"] = eqx.field(static=True)
     enforce: Enforcement = eqx.field(static=True)
     inadmissible: bool = eqx.field(static=True)
+    rule: Rule | None
 
     def __init__(self, task: Task) -> None:
         self.prior = jnp.asarray(task.model.prior)
@@ -96,6 +114,13 @@ class ReleaseProcess(eqx.Module):
             self.bound, self.limit = "information", jnp.asarray(float(task.bound.limit_bits))
         assert task.enforce is not None
         self.enforce = task.enforce
+        self.rule = {"withhold": Withhold(), "coarsen": Coarsen()}.get(task.enforce)
+
+    def with_value_kernels(self, going_on: CostToGo, refinements: int = REFINEMENTS) -> "ReleaseProcess":
+        """The coarsening process whose merged symbols carry what going on is worth, instead of labels only."""
+        assert self.enforce == "coarsen"
+        kernels = ValueKernels(going_on, self.error_penalty, refinements)
+        return eqx.tree_at(lambda p: p.rule, self, kernels, is_leaf=lambda x: isinstance(x, Rule))
 
     @property
     def sensors(self) -> int:
@@ -106,21 +131,25 @@ class ReleaseProcess(eqx.Module):
         """A fresh episode: the hidden pair is drawn from the prior, the public belief is the prior."""
         pair = _draw(key, self.prior.reshape(-1))
         secret, useful = jnp.divmod(pair, self.prior.shape[1])
-        return ReleaseState(self.prior, jnp.zeros(()), jnp.zeros((), int), secret, useful)
+        return ReleaseState(self.public(self.prior, jnp.zeros(())), jnp.zeros((), int), secret, useful)
 
-    def emission(self, belief: Belief, sensor: Index) -> Mechanism:
-        """Law of what leaves the device when the sensor speaks: here its reading as it is, so the belief is unused."""
-        del belief
-        return self.channel[sensor]
+    def public(self, belief: Belief, spent_bits: Scalar) -> PublicState:
+        """The public state at a belief, with the actions that a policy may take. Stop is always allowed."""
+        kernels = None
+        sensors = jnp.ones(self.sensors, bool)
+        if self.rule is not None:
+            kernels = self.rule.kernels(Safety(belief, self.channel, self.limit))
+            near = self.limit - jnp.max(secret_marginal(belief)) < NEAREST
+            sensors = (movement(belief, emitted(self.channel, kernels)) > LEAST_MOVE) & ~near
+        if self.enforce == "mask":
+            sensors = spent_bits + secret_information_bits(belief, self.channel) < self.limit
+        if self.inadmissible and self.enforce == "penalty":
+            sensors = sensors & ~jnp.any(self.may_enter_forbidden(belief), axis=1)
+        return PublicState(belief, spent_bits, jnp.append(sensors, True), kernels)
 
-    def emissions(self, belief: Belief) -> Channel:
-        """`emission` of every sensor."""
-        del belief
-        return self.channel
-
-    def information_bits(self, belief: Belief) -> PerSensor:
-        """I_a(beta) of every sensor: as cheap in a batch as of the one that speaks, and the mask needs them all."""
-        return secret_information_bits(belief, self.emissions(belief))
+    def emissions(self, public: PublicState) -> Float[Array, "A S U Y"]:
+        """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
+        return self.channel if public.kernels is None else emitted(self.channel, public.kernels)
 
     def stop_cost(self, belief: Belief) -> Scalar:
         """lambda (1 - max_u beta(u)): the price of declaring now."""
@@ -132,42 +161,51 @@ class ReleaseProcess(eqx.Module):
             return jnp.max(secret_marginal(belief)) >= self.limit
         return jnp.zeros((), bool)
 
+    def used(self, belief: Belief, spent_bits: Scalar) -> Scalar:
+        """Share of the bound that is used up."""
+        return (spent_bits if self.bound == "information" else jnp.max(secret_marginal(belief))) / self.limit
+
     def may_enter_forbidden(self, belief: Belief) -> Bool[Array, "A Z"]:
         """Which symbol of which sensor can occur and lands in F. A hair inside F counts, so that rounding cannot."""
-        emissions = self.emissions(belief)
-        law = useful_joint(belief, emissions).sum(0)
-        return (secret_joint(belief, emissions).max(0) >= (self.limit - ROUNDING) * law) & (law > 0)
+        law = useful_joint(belief, self.channel).sum(0)
+        return (secret_joint(belief, self.channel).max(0) >= (self.limit - ROUNDING) * law) & (law > 0)
 
-    def public(self, state: ReleaseState) -> PublicState:
-        """The state as a policy sees it, with the actions that it may take. Stop is always allowed."""
-        sensors = jnp.ones(self.sensors, bool)
-        if self.enforce == "mask":
-            sensors = state.spent_bits + self.information_bits(state.belief) < self.limit
-        if self.inadmissible and self.enforce == "penalty":
-            sensors = sensors & ~jnp.any(self.may_enter_forbidden(state.belief), axis=1)
-        return PublicState(state.belief, state.spent_bits, jnp.append(sensors, True))
+    def outlook(self, public: PublicState) -> Outlook:
+        """Everything that one release of each sensor can lead to."""
+        emissions = self.emissions(public)
+        joint = jnp.moveaxis(public.belief[None, :, :, None] * emissions, -1, 1)
+        law = joint.sum((2, 3))
+        belief = joint / jnp.where(law > 0, law, 1.0)[:, :, None, None]
+        spent = public.spent_bits + secret_information_bits(public.belief, emissions)
+        if self.bound == "confidence":
+            violated = jax.vmap(jax.vmap(self.forbidden))(belief)
+        else:
+            violated = jnp.repeat((spent >= self.limit)[:, None], law.shape[1], axis=1)
+        cost = jax.vmap(jax.vmap(lambda over: self._release_cost(public.belief, over)))(violated)
+        return Outlook(law, belief, spent, cost, violated & (self.enforce == "penalty"))
 
     def step(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
         """Release one reading of the chosen sensor, or stop."""
         stop = action >= self.sensors
         sensor = jnp.minimum(action, self.sensors - 1)
-        mechanism = self.emission(state.belief, sensor)
-        symbol = _draw(key, mechanism[state.secret, state.useful])
-        belief = normalise(correct(state.belief, mechanism, symbol))
-        spent = state.spent_bits + self.information_bits(state.belief)[sensor]
+        before = state.public
+        emissions = self.emissions(before)
+        symbol = _draw(key, emissions[sensor, state.secret, state.useful])
+        belief = normalise(correct(before.belief, emissions[sensor], symbol))
+        spent = before.spent_bits + secret_information_bits(before.belief, emissions)[sensor]
         over = self.forbidden(belief) if self.bound == "confidence" else spent >= self.limit
         violated = ~stop & over
         terminated = stop | (violated & (self.enforce == "penalty"))
         step = state.step + 1
+        after = self.public(belief, spent)
         return Transition(
             state=ReleaseState(
-                belief=jnp.where(stop, state.belief, belief),
-                spent_bits=jnp.where(stop, state.spent_bits, spent),
+                public=jax.tree.map(lambda old, new: jnp.where(stop, old, new), before, after),
                 step=jnp.where(stop, state.step, step),
                 secret=state.secret,
                 useful=state.useful,
             ),
-            cost=jnp.where(stop, self.stop_cost(state.belief), self._release_cost(state.belief, violated)),
+            cost=jnp.where(stop, self.stop_cost(before.belief), self._release_cost(before.belief, violated)),
             symbol=jnp.where(stop, -1, symbol),
             violated=violated,
             terminated=terminated,

@@ -3,18 +3,23 @@
 Both are written for one lane; callers vmap them.
 """
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal
 from reticent.process.release import PublicState, ReleaseProcess, ReleaseState, Transition
-from reticent.types import Belief, Flag, Index, PRNGKey, Scalar
+from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 Act = Callable[[PRNGKey, PublicState], Index]
+Piece = TypeVar("Piece")
 
 
 class Moment(eqx.Module):
@@ -28,35 +33,25 @@ class Moment(eqx.Module):
     after: PublicState
 
 
-class Cursor(eqx.Module):
-    """Where a rollout stands, so that the next one continues from there."""
+def rollout(
+    process: ReleaseProcess, act: Act, key: PRNGKey, state: ReleaseState, length: int
+) -> tuple[ReleaseState, Moment]:
+    """`length` steps from the state on; a finished episode restarts. Returns the last state and moments [T]."""
 
-    state: ReleaseState
-    public: PublicState
+    def one(state: ReleaseState, key: PRNGKey) -> tuple[ReleaseState, Moment]:
+        act_key, key = jax.random.split(key)
+        return advance(process, key, state, act(act_key, state.public))
+
+    return jax.lax.scan(one, state, jax.random.split(key, length))
 
 
-def begin(process: ReleaseProcess, key: PRNGKey) -> Cursor:
-    """A cursor at the start of a fresh episode."""
-    state = process.init(key)
-    return Cursor(state, process.public(state))
-
-
-def rollout(process: ReleaseProcess, act: Act, key: PRNGKey, cursor: Cursor, length: int) -> tuple[Cursor, Moment]:
-    """`length` steps from the cursor on; a finished episode restarts. Returns the new cursor and moments [T]."""
-
-    def advance(cursor: Cursor, key: PRNGKey) -> tuple[Cursor, Moment]:
-        act_key, step_key, init_key = jax.random.split(key, 3)
-        action = act(act_key, cursor.public)
-        transition = process.step(step_key, cursor.state, action)
-        after = Cursor(transition.state, process.public(transition.state))
-        done = transition.terminated | transition.truncated
-        fresh = begin(process, init_key)
-        moment = Moment(
-            cursor.public, action, transition.cost, transition.terminated, transition.truncated, after.public
-        )
-        return jax.tree.map(lambda new, old: jnp.where(done, new, old), fresh, after), moment
-
-    return jax.lax.scan(advance, cursor, jax.random.split(key, length))
+def advance(process: ReleaseProcess, key: PRNGKey, state: ReleaseState, action: Index) -> tuple[ReleaseState, Moment]:
+    """One step, and where play goes on: in a fresh episode if this one is finished."""
+    step_key, init_key = jax.random.split(key)
+    transition = process.step(step_key, state, action)
+    after, done = transition.state, transition.terminated | transition.truncated
+    moment = Moment(state.public, action, transition.cost, transition.terminated, transition.truncated, after.public)
+    return jax.tree.map(lambda new, old: jnp.where(done, new, old), process.init(init_key), after), moment
 
 
 class Episode(eqx.Module):
@@ -74,37 +69,66 @@ class Episode(eqx.Module):
     useful: Index
 
 
-def episodes(process: ReleaseProcess, act: Act, key: PRNGKey, count: int) -> Episode:
-    """`count` episodes one after the other, each from the prior to its end. Returns their records [count].
+class Sent(eqx.Module):
+    """What one step of an episode showed. `symbol` is -1 for the stop.
 
-    One flat loop over steps rather than a loop within a loop: lanes that run side by side then wait for the
-    longest lane, not for the longest episode of each round.
+    `chances`, under a guarantee, is the public rule in force: the chance of each reading to be sent as this symbol.
     """
+
+    episode: Index
+    step: Index
+    action: Index
+    symbol: Index
+    chances: Float[Array, " Z"] | None
+
+
+class Lane(eqx.Module):
+    """Episodes one after the other: the current one and its record so far, and the records of those that are done."""
+
+    state: ReleaseState
+    record: Episode
+    records: Episode
+    finished: Index
+    key: PRNGKey
+
+
+def begin_lane(process: ReleaseProcess, key: PRNGKey, count: int) -> Lane:
+    """A lane at the start of the first of its `count` episodes."""
     first_key, key = jax.random.split(key)
-    cursor = begin(process, first_key)
-    record = _empty_record(cursor.state)
+    state = process.init(first_key)
+    record = _empty_record(state)
     records = jax.tree.map(lambda value: jnp.zeros((count, *value.shape), value.dtype), record)
+    return Lane(state, record, records, jnp.zeros((), int), key)
 
-    def advance(carry):
-        cursor, record, records, finished, key = carry
-        key, act_key, step_key, init_key = jax.random.split(key, 4)
-        action = act(act_key, cursor.public)
-        transition = process.step(step_key, cursor.state, action)
-        record = _extend(process, record, action, transition)
-        records = jax.tree.map(lambda all_, one: all_.at[finished].set(one), records, record)
-        done = transition.terminated | transition.truncated
-        after = Cursor(transition.state, process.public(transition.state))
-        fresh = begin(process, init_key)
-        restart = (fresh, _empty_record(fresh.state))
-        cursor, record = jax.tree.map(lambda new, old: jnp.where(done, new, old), restart, (after, record))
-        return cursor, record, records, finished + done, key
 
-    start = (cursor, record, records, jnp.zeros((), int), key)
-    return jax.lax.while_loop(lambda carry: carry[3] < count, advance, start)[2]
+def advance_lane(process: ReleaseProcess, act: Act, lane: Lane) -> tuple[Lane, Sent]:
+    """One step of the current episode. A lane whose episodes are all done keeps their records, whatever it does."""
+    key, act_key, step_key, init_key = jax.random.split(lane.key, 4)
+    action = act(act_key, lane.state.public)
+    transition = process.step(step_key, lane.state, action)
+    record = _extend(process, lane.record, action, transition)
+    records = jax.tree.map(lambda all_, one: all_.at[lane.finished].set(one), lane.records, record)
+    done = transition.terminated | transition.truncated
+    fresh = process.init(init_key)
+    restart = (fresh, _empty_record(fresh))
+    state, record = jax.tree.map(lambda new, old: jnp.where(done, new, old), restart, (transition.state, record))
+    chances = _chances(lane.state.public, action, transition.symbol)
+    sent = Sent(lane.finished, lane.state.step, action, transition.symbol, chances)
+    return Lane(state, record, records, lane.finished + done, key), sent
+
+
+def _chances(public: PublicState, action: Index, symbol: Index) -> Float[Array, " Z"] | None:
+    if public.kernels is None:
+        return None
+    kernel = public.kernels[jnp.minimum(action, len(public.kernels) - 1)]
+    readings = kernel.shape[1]
+    alone = jnp.where(jnp.arange(readings) == symbol, kernel[0], 0.0)
+    return jnp.where(symbol < readings, alone, kernel[jnp.maximum(symbol - readings + 1, 0)])
 
 
 # Many episodes per lane even out their lengths, so that lanes wait little for the longest.
-LANES, EPISODES_PER_LANE = 512, 16
+LANES, EPISODES_PER_LANE = 128, 64
+STEPS_PER_TRACE = 64
 
 
 def simulate(process: ReleaseProcess, act: Act, count: int, seed: int) -> Episode:
@@ -112,16 +136,69 @@ def simulate(process: ReleaseProcess, act: Act, count: int, seed: int) -> Episod
 
     Pieces of one size, whatever the count, so that a policy is compiled once for all its simulations.
     """
-    piece = LANES * EPISODES_PER_LANE
-    keys = jax.random.split(jax.random.key(seed), -(-count // piece))
-    records = [jax.device_get(_simulate_piece(process, act, key)) for key in keys]
+    records = _in_threads(lambda key: jax.device_get(_simulate_piece(process, act, key)), _piece_keys(count, seed))
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *records)
+
+
+def simulate_traced(process: ReleaseProcess, act: Act, count: int, seed: int) -> tuple[Episode, Sent]:
+    """The same episodes as `simulate`, with all that was sent, in order; `episode` counts from 0 to `count`."""
+    pieces = _in_threads(lambda key: _trace_piece(process, act, key), _piece_keys(count, seed))
+    records = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *(records for records, _ in pieces))
+    size = LANES * EPISODES_PER_LANE
+    traces = [eqx.tree_at(lambda s: s.episode, sent, sent.episode + i * size) for i, (_, sent) in enumerate(pieces)]
+    sent = jax.tree.map(lambda *parts: np.concatenate(parts), *traces)
+    return records, jax.tree.map(lambda x: x[sent.episode < count], sent)
+
+
+def _piece_keys(count: int, seed: int) -> PRNGKey:
+    return jax.random.split(jax.random.key(seed), -(-count // (LANES * EPISODES_PER_LANE)))
+
+
+def _in_threads(run: Callable[[PRNGKey], Piece], keys: PRNGKey) -> list[Piece]:
+    """One piece after the other where compiled code keeps one core busy, several side by side where there are more."""
+    # The first compiles, so that the others need not compile the same thing at the same time.
+    first = run(keys[0])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [first, *pool.map(run, keys[1:])]
 
 
 @eqx.filter_jit
 def _simulate_piece(process: ReleaseProcess, act: Act, key: PRNGKey) -> Episode:
-    lanes = jax.vmap(lambda key: episodes(process, act, key, EPISODES_PER_LANE))(jax.random.split(key, LANES))
+    def episodes(key: PRNGKey) -> Episode:
+        # One flat loop over steps rather than a loop within a loop: lanes that run side by side then wait for the
+        # longest lane, not for the longest episode of each round.
+        start = begin_lane(process, key, EPISODES_PER_LANE)
+        more = lambda lane: lane.finished < EPISODES_PER_LANE  # noqa: E731
+        return jax.lax.while_loop(more, lambda lane: advance_lane(process, act, lane)[0], start).records
+
+    lanes = jax.vmap(episodes)(jax.random.split(key, LANES))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lanes)
+
+
+def _trace_piece(process: ReleaseProcess, act: Act, key: PRNGKey) -> tuple[Episode, Sent]:
+    lanes, traces = _begin_lanes(process, key), []
+    while (lanes.finished < EPISODES_PER_LANE).any():
+        lanes, sent = _trace_on(process, act, lanes)
+        traces.append(jax.device_get(sent))
+    sent: Sent = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *traces)
+    kept = sent.episode < EPISODES_PER_LANE
+    lane = np.broadcast_to(np.arange(LANES)[:, None], kept.shape)
+    sent = eqx.tree_at(lambda s: s.episode, sent, sent.episode + EPISODES_PER_LANE * lane)
+    records = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), jax.device_get(lanes.records))
+    return records, jax.tree.map(lambda x: x[kept], sent)
+
+
+@eqx.filter_jit
+def _begin_lanes(process: ReleaseProcess, key: PRNGKey) -> Lane:
+    return jax.vmap(lambda key: begin_lane(process, key, EPISODES_PER_LANE))(jax.random.split(key, LANES))
+
+
+@eqx.filter_jit
+def _trace_on(process: ReleaseProcess, act: Act, lanes: Lane) -> tuple[Lane, Sent]:
+    def one(lane: Lane, _: None) -> tuple[Lane, Sent]:
+        return advance_lane(process, act, lane)
+
+    return jax.vmap(lambda lane: jax.lax.scan(one, lane, None, length=STEPS_PER_TRACE))(lanes)
 
 
 def _empty_record(state: ReleaseState) -> Episode:
@@ -129,11 +206,11 @@ def _empty_record(state: ReleaseState) -> Episode:
         cost=jnp.zeros(()),
         violation_cost=jnp.zeros(()),
         releases=state.step,
-        spent_bits=state.spent_bits,
-        highest_confidence=jnp.max(secret_marginal(state.belief)),
+        spent_bits=state.public.spent_bits,
+        highest_confidence=jnp.max(secret_marginal(state.public.belief)),
         violated=jnp.zeros((), bool),
         truncated=jnp.zeros((), bool),
-        belief=state.belief,
+        belief=state.public.belief,
         secret=state.secret,
         useful=state.useful,
     )
@@ -142,16 +219,16 @@ def _empty_record(state: ReleaseState) -> Episode:
 def _extend(process: ReleaseProcess, record: Episode, action: Index, transition: Transition) -> Episode:
     state = transition.state
     plain = jnp.where(action >= process.sensors, transition.cost, process.time_cost)
-    declared_late = jnp.where(transition.truncated, process.stop_cost(state.belief), 0.0)
+    declared_late = jnp.where(transition.truncated, process.stop_cost(state.public.belief), 0.0)
     return Episode(
         cost=record.cost + transition.cost + declared_late,
         violation_cost=record.violation_cost + transition.cost - plain,
         releases=state.step,
-        spent_bits=state.spent_bits,
-        highest_confidence=jnp.maximum(record.highest_confidence, jnp.max(secret_marginal(state.belief))),
+        spent_bits=state.public.spent_bits,
+        highest_confidence=jnp.maximum(record.highest_confidence, jnp.max(secret_marginal(state.public.belief))),
         violated=record.violated | transition.violated,
         truncated=transition.truncated,
-        belief=state.belief,
+        belief=state.public.belief,
         secret=state.secret,
         useful=state.useful,
     )

@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Float
 
-from reticent.policy.actor import Actor, Features, Inputs, Network, masked_logits
-from reticent.process.release import ReleaseProcess
-from reticent.process.rollout import Cursor, Moment, begin, rollout
+from reticent.policy.actor import Actor, Features, Inputs, masked_logits
+from reticent.policy.network import Network
+from reticent.process.release import ReleaseProcess, ReleaseState
+from reticent.process.rollout import Moment, rollout
 from reticent.solve.returns import lambda_advantages
 from reticent.types import Array, Index, PRNGKey
 
@@ -86,7 +87,7 @@ class TrainState(eqx.Module):
 
     networks: Networks
     optimiser: optax.OptState
-    cursors: Cursor
+    environments: ReleaseState
     key: Array
     update: Index
 
@@ -119,8 +120,8 @@ def initialise(process: ReleaseProcess, recipe: Recipe, seed: int) -> TrainState
         critic=Network(size, 1, recipe.width, critic_key),
     )
     optimiser = _optimiser(recipe).init(networks)
-    cursors = jax.vmap(begin, in_axes=(None, 0))(process, jax.random.split(environment_key, recipe.environments))
-    return TrainState(networks, optimiser, cursors, key, jnp.zeros((), int))
+    environments = jax.vmap(process.init)(jax.random.split(environment_key, recipe.environments))
+    return TrainState(networks, optimiser, environments, key, jnp.zeros((), int))
 
 
 @eqx.filter_jit
@@ -187,13 +188,13 @@ def _update(process: ReleaseProcess, recipe: Recipe, state: TrainState, done: Ar
     actor = Actor(state.networks.actor, features, greedy=False)
     keys = jax.random.split(play_key, recipe.environments)
     play = jax.vmap(rollout, in_axes=(None, None, 0, 0, None))
-    cursors, moments = play(process, actor.act, keys, state.cursors, recipe.rollout)
+    environments, moments = play(process, actor.act, keys, state.environments, recipe.rollout)
     batch = _weigh(features, recipe, state.networks, moments)
     left = jnp.where(recipe.anneal, 1.0 - done, 1.0).astype(jnp.float32)
     networks, optimiser, losses = _learn(recipe, state, batch, learn_key, left)
     ended = jnp.maximum(jnp.sum(moments.terminated | moments.truncated), 1)
     progress = Progress(jnp.sum(moments.cost) / ended, losses[0], losses[1])
-    return TrainState(networks, optimiser, cursors, key, state.update + 1), progress
+    return TrainState(networks, optimiser, environments, key, state.update + 1), progress
 
 
 def _weigh(features: Features, recipe: Recipe, networks: Networks, moments: Moment) -> Batch:

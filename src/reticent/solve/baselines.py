@@ -15,7 +15,7 @@ from reticent.policy.heuristics import (
 )
 from reticent.policy.policy import FixedSensor, RandomSensor
 from reticent.process.release import ReleaseProcess
-from reticent.process.rollout import Act, Moment, begin, rollout
+from reticent.process.rollout import Act, Moment, rollout
 from reticent.types import Array, PRNGKey
 
 ThresholdRule = RandomSensor | FixedSensor | OneStepLookahead | InformationGain | ExtrinsicJensenShannon | Chernoff
@@ -90,6 +90,6 @@ def _threshold_costs(process: ReleaseProcess, act: Act, seed: int, episodes: int
 def _play(process: ReleaseProcess, act: Act, keys: PRNGKey, length: int) -> Moment:
     def one(key: PRNGKey) -> Moment:
         begin_key, key = jax.random.split(key)
-        return rollout(process, act, key, begin(process, begin_key), length)[1]
+        return rollout(process, act, key, process.init(begin_key), length)[1]
 
     return jax.vmap(one)(keys)

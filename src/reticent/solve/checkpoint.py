@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +11,18 @@ import numpy as np
 from reticent.errors import InputError
 from reticent.policy.store import read_arrays, write_arrays
 from reticent.solve.a2c import TrainState
+from reticent.solve.value_iteration import IterationState
+
+State = TypeVar("State", TrainState, IterationState)
 
 
-def save_checkpoint(path: Path, state: TrainState, settings: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, state: State, settings: dict[str, Any]) -> None:
     """Write the whole training state, with the settings that it belongs to."""
     leaves = enumerate(jax.tree.leaves(state))
     write_arrays(path, {str(i): _plain(leaf) for i, leaf in leaves}, {"settings": json.dumps(settings)})
 
 
-def load_checkpoint(path: Path, like: TrainState, settings: dict[str, Any]) -> TrainState | None:
+def load_checkpoint(path: Path, like: State, settings: dict[str, Any]) -> State | None:
     """The saved state, or None if there is none that fits these settings."""
     if not path.exists():
         return None

@@ -85,8 +85,8 @@ def solve_lattice(
     Without a horizon the lattice is deepened until the bracket is narrower than `tolerance` or `max_nodes` are held.
     `report` is called with the depth and the number of nodes after each level.
     """
-    if task.enforce == "paper":
-        raise InputError("The lattice solves the penalty and the mask, not the printed cost (enforce='paper').")
+    if task.enforce not in ("penalty", "mask"):
+        raise InputError(f"The lattice solves tasks that enforce by penalty or mask, not by {task.enforce!r}.")
     lattice = _Lattice(task, horizon)
     levels = [lattice.root()]
     nodes = checked = 1

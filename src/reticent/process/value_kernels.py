@@ -1,0 +1,80 @@
+"""Value kernels: merged symbols that carry what going on is worth, not only what to declare.
+
+Beside the |U| symbols "stop and declare u", whose readings cost lambda P(z, not u), there are |U| symbols "go on". The
+cost of going on is not linear, so each of those is priced by the tangent plane of the learned cost to go at a reference
+posterior: first those of the label kernels' merged symbols, then those that the last program made. The cost to go is
+not concave here, so tangents are a heuristic: per sensor, the kernel of least expected cost to go among all is kept.
+"""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from reticent.belief.bayes import normalise, useful_joint
+from reticent.process.guarantee import Rule, Safety, label_costs
+from reticent.types import Array, Belief, Kernels, PerSensor, Scalar
+
+CostToGo = Callable[[Belief, Scalar], Scalar]
+REFINEMENTS = 2
+# Below this probability a merged symbol has no posterior worth a tangent.
+LEAST_MASS = 1e-9
+
+
+class ValueKernels(Rule):
+    """Kernels of least expected cost to go, given what going on is worth at a belief.
+
+    Without `refinements` they are the label kernels, in the shape of value kernels: for a value that is still raw.
+    """
+
+    going_on: CostToGo
+    error_penalty: Scalar
+    refinements: int = eqx.field(static=True, default=REFINEMENTS)
+
+    def kernels(self, safety: Safety) -> Kernels:
+        joint = jnp.moveaxis(safety.belief[None, :, :, None] * safety.channel, -1, 1)
+        useful = useful_joint(safety.belief, safety.channel)
+        raw = jax.vmap(jax.vmap(self._weighted_value))(joint)
+        stops = self.error_penalty * (safety.law[None] - useful)
+
+        label = safety.cheapest(label_costs(safety))
+        best = jnp.concatenate([label, jnp.zeros_like(label[:, 1:])], axis=1)
+        least = self._expected(best, joint, raw)
+        reference = self._posteriors(label[:, 1:], joint, safety.belief)
+        for _ in range(self.refinements):
+            tangents = jax.vmap(jax.vmap(jax.grad(self._weighted_going_on)))(reference)
+            going_on = jnp.einsum("azsu,amsu->maz", joint, tangents)
+            kernels = safety.cheapest(jnp.concatenate([raw[None], stops, going_on]))
+            expected = self._expected(kernels, joint, raw)
+            better = expected < least
+            best = jnp.where(better[:, None, None], kernels, best)
+            least = jnp.minimum(least, expected)
+            reference = self._posteriors(kernels[:, 1 + len(stops) :], joint, safety.belief)
+        return best
+
+    def merged(self, useful: Sequence[str]) -> list[str]:
+        return [f"{what}: {name}" for what in ("declare", "go on") for name in useful]
+
+    def _weighted_going_on(self, joint: Belief) -> Scalar:
+        """p times the cost of going on at joint / p: homogeneous, so that its gradient is the tangent plane."""
+        mass = jnp.sum(joint)
+        return mass * self.going_on(joint / mass, jnp.zeros(()))
+
+    def _weighted_value(self, joint: Belief) -> Scalar:
+        """p V(joint / p); zero for a joint without mass."""
+        mass = jnp.sum(joint)
+        stop = self.error_penalty * (mass - jnp.max(joint.sum(0)))
+        belief = joint / jnp.where(mass > 0, mass, 1.0)
+        return jnp.minimum(stop, mass * self.going_on(belief, jnp.zeros(())))
+
+    def _expected(self, kernels: Kernels, joint: Array, raw: Float[Array, "A Z"]) -> PerSensor:
+        """sum_y p(y) V(beta_y) over all symbols that a sensor may send."""
+        merged = jnp.einsum("amz,azsu->amsu", kernels[:, 1:], joint)
+        return jnp.sum(kernels[:, 0] * raw, axis=1) + jnp.sum(jax.vmap(jax.vmap(self._weighted_value))(merged), axis=1)
+
+    def _posteriors(self, merged: Array, joint: Array, belief: Belief) -> Float[Array, "A M S U"]:
+        """Beliefs after each merged symbol; one that is hardly ever sent leaves the belief as it was."""
+        after = jnp.einsum("amz,azsu->amsu", merged, joint)
+        return jax.vmap(jax.vmap(lambda one: jnp.where(jnp.sum(one) > LEAST_MASS, normalise(one), belief)))(after)
