@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "reticent"
-BASE = {"errors", "types"}
+BASE = {"errors", "types", "cores"}
 MAY_READ = {
     "errors": set(),
     "types": set(),
+    "cores": set(),
     "provenance": set(),
     "compile_cache": set(),
     "problem": BASE,

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 
 from reticent.cli import main
@@ -77,6 +78,12 @@ def test_solve_says_it_in_words(run):
         (("train", "p1.json", "--confidence", 0.8, "--seed", 2**64, "-o", "x"), "--seed must lie"),
         (("solve", "p1.json", "--confidence", 0.8, "--max-nodes", 0), "--max-nodes must be at least 1"),
         (("train", "p1.json", "--confidence", 0.8, "--steps", 0, "-o", "x"), "--steps must be at least 1"),
+        (("train", "p1.json", "--confidence", 0.8, "--rounds", 0, "-o", "x"), "--rounds must be at least 1"),
+        (("train", "p1.json", "--confidence", 0.8, "--tolerance", -1, "-o", "x"), "--tolerance must be zero"),
+        (("train", "p1.json", "--information", 0.8, "--enforce", "coarsen", "-o", "x"), "enforced by one of"),
+        (("train", "p1.json", "--confidence", 0.8, "--kernels", "value", "-o", "x"), "--kernels value needs"),
+        (("evaluate", "p1.json", "--traces", "no/where.parquet"), "There is no folder 'no'"),
+        (("evaluate", "p1.json", "--episodes", 1), "At least two episodes"),
         (("evaluate", "p1.json"), "damaged or not a policy file"),
         (("evaluate", "none.safetensors"), "There is no policy file"),
         (("reproduce", "synthetic", "--seeds", 0), "too few"),
@@ -102,8 +109,9 @@ def test_train_then_evaluate_from_the_file_alone(run, tmp_path, recipe):
     code, out, _ = run("train", "p1.json", *words)
     assert code == 0
     # The nearest number of whole updates: 4096 steps each by default, 1024 with the paper's recipe.
-    assert json.loads(out)["steps"] == 20_480
-    assert json.loads(out)["steps_per_second"] > 0
+    assert json.loads(out)["done"] == 20_480
+    assert json.loads(out)["unit"] == "steps"
+    assert json.loads(out)["per_second"] > 0
     assert not list(tmp_path.glob("*.partial"))
     (tmp_path / "p1.json").unlink()
     code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--json")
@@ -115,3 +123,19 @@ def test_train_then_evaluate_from_the_file_alone(run, tmp_path, recipe):
     code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000)
     assert code == 0
     assert "violation rate" in out
+
+
+def test_the_guarantee_from_training_to_traces(run, tmp_path):
+    words = ("--confidence", 0.65, "--enforce", "coarsen", "--method", "value-iteration", "--rounds", 3)
+    code, out, _ = run("train", "p1.json", *words, "-o", "p.safetensors", "--json")
+    assert code == 0
+    assert (json.loads(out)["done"], json.loads(out)["unit"]) == (3, "rounds")
+    code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--traces", "t.parquet", "--json")
+    assert code == 0
+    assert json.loads(out)["violation_rate"]["value"] == 0
+    table = pl.read_parquet(tmp_path / "t.parquet")
+    assert table["episode"].n_unique() == 2000
+    # The same policy where crossing the bound is possible, and paid for.
+    code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--enforce", "penalty", "--json")
+    assert code == 0
+    assert json.loads(out)["violation_rate"]["value"] > 0

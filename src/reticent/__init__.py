@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from reticent.process.release import ReleaseProcess
     from reticent.solve.a2c import train
     from reticent.solve.lattice import solve_lattice
+    from reticent.solve.value_iteration import value_iteration
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "ConfidenceBound": "problem.bound",
@@ -42,6 +43,7 @@ _HOME = {
     "solve_lattice": "solve.lattice",
     "synthetic": "problem.synthetic",
     "train": "solve.a2c",
+    "value_iteration": "solve.value_iteration",
 }
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "solve_lattice",
     "synthetic",
     "train",
+    "value_iteration",
 ]
 
 

@@ -66,9 +66,9 @@ class Demo:
 
     def run(self) -> None:
         """Train, evaluate, draw."""
-        from reticent.study.synthetic import Setting
+        from reticent.study.synthetic import LOOKAHEAD, QUICK_GUARANTEES, Setting
 
-        setting = Setting(1, 250_000, 20_000, ("one-step lookahead", "random sensor"))
+        setting = Setting(1, 250_000, 20_000, (LOOKAHEAD, "random sensor"), QUICK_GUARANTEES)
         _study("The synthetic study, quick setting", setting, self.out, self.json)
 
 
@@ -91,12 +91,12 @@ class Reproduce:
 
     def run(self) -> None:
         """Train, evaluate, draw."""
-        from reticent.study.synthetic import BASELINES, Setting
+        from reticent.study.synthetic import BASELINES, GUARANTEES, Setting
 
         for name in ("seeds", "steps", "episodes"):
             if getattr(self, name) < (2 if name == "episodes" else 1):
                 raise InputError(f"--{name} is {getattr(self, name)}, which is too few.")
-        setting = Setting(self.seeds, self.steps, self.episodes, BASELINES)
+        setting = Setting(self.seeds, self.steps, self.episodes, BASELINES, GUARANTEES)
         _study("The synthetic study of the paper", setting, self.out, self.json)
 
 
@@ -474,8 +474,9 @@ def _print_study(results: Path) -> None:
     from reticent.report.tables import summary
 
     table = Table(title="Estimates, mean over seeds", box=SIMPLE)
-    for heading in ("bound", "policy", "cost", "tau", "U right", "S right", "over"):
-        table.add_column(heading, justify="left" if heading in ("bound", "policy") else "right", no_wrap=True)
+    words = ("bound", "kept by", "policy")
+    for heading in (*words, "cost", "tau", "U right", "S right", "over"):
+        table.add_column(heading, justify="left" if heading in words else "right", no_wrap=True)
     for row in summary(pl.read_parquet(results)).iter_rows(named=True):
         table.add_row(*row.values())
     Console().print(table)

@@ -6,9 +6,12 @@ import pytest
 from safetensors.numpy import save_file
 
 from reticent.errors import InputError
-from reticent.policy.actor import Actor, Features, Network, actor_arrays, actor_of
+from reticent.policy.actor import Actor, Features
+from reticent.policy.lookahead import lookahead_policy
+from reticent.policy.network import Network, described, network_arrays
+from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import HEADER, PolicyFile, read_arrays
-from reticent.problem.bound import InformationBound
+from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
@@ -26,7 +29,7 @@ def stored(actor, **changes):
         "kind": "actor",
         "task": Task(two_binary_sensors(), InformationBound(0.2)),
         "settings": {"inputs": "rich", "width": 8, "greedy": False},
-        "arrays": actor_arrays(actor),
+        "arrays": network_arrays(actor.network),
         "provenance": {"seed": 0},
     }
     return PolicyFile(**{**fields, **changes})
@@ -35,7 +38,7 @@ def stored(actor, **changes):
 def test_a_policy_file_needs_nothing_else(actor, tmp_path):
     stored(actor).save(tmp_path / "p.safetensors")
     file = PolicyFile.load(tmp_path / "p.safetensors")
-    again = actor_of(file)
+    _, again = policy_of(file)
     assert file.task.bound == InformationBound(0.2)
     assert jax.tree.all(jax.tree.map(np.array_equal, again, actor))
     assert [path.name for path in tmp_path.iterdir()] == ["p.safetensors"]
@@ -60,7 +63,7 @@ def test_damaged_and_foreign_files_are_refused(actor, tmp_path):
         PolicyFile.load(path)
     header = json.loads(_header(actor, tmp_path))
     del header["task"]["bound"]
-    save_file(actor_arrays(actor), path, {HEADER: json.dumps(header)})
+    save_file(network_arrays(actor.network), path, {HEADER: json.dumps(header)})
     with pytest.raises(InputError, match=r"header of .* is damaged"):
         PolicyFile.load(path)
 
@@ -72,9 +75,9 @@ def _header(actor, tmp_path):
 
 def test_arrays_must_fit_the_header(actor):
     with pytest.raises(InputError, match="its header calls for"):
-        actor_of(stored(actor, settings={"inputs": "rich", "width": 9, "greedy": False}))
+        policy_of(stored(actor, settings={"inputs": "rich", "width": 9, "greedy": False}))
     with pytest.raises(InputError, match="kind 'oracle'"):
-        actor_of(stored(actor, kind="oracle"))
+        policy_of(stored(actor, kind="oracle"))
 
 
 @pytest.mark.parametrize(
@@ -84,13 +87,13 @@ def test_arrays_must_fit_the_header(actor):
 )
 def test_settings_must_describe_a_network(actor, change):
     with pytest.raises(InputError, match="do not describe a network"):
-        actor_of(stored(actor, settings={"inputs": "rich", "width": 8, "greedy": False, **change}))
+        policy_of(stored(actor, settings={"inputs": "rich", "width": 8, "greedy": False, **change}))
 
 
 def test_numbers_must_be_finite(actor, tmp_path):
-    arrays = {name: array * np.float32("nan") for name, array in actor_arrays(actor).items()}
+    arrays = {name: array * np.float32("nan") for name, array in network_arrays(actor.network).items()}
     with pytest.raises(InputError, match="not finite"):
-        actor_of(stored(actor, arrays=arrays))
+        policy_of(stored(actor, arrays=arrays))
     with pytest.raises(InputError, match="training diverged"):
         stored(actor, arrays=arrays).save(tmp_path / "p.safetensors")
 
@@ -99,7 +102,7 @@ def test_numbers_must_be_finite(actor, tmp_path):
 def test_a_task_in_the_header_is_checked(actor, tmp_path, field, value):
     header = json.loads(_header(actor, tmp_path))
     header["task"][field] = value
-    save_file(actor_arrays(actor), tmp_path / "p.safetensors", {HEADER: json.dumps(header)})
+    save_file(network_arrays(actor.network), tmp_path / "p.safetensors", {HEADER: json.dumps(header)})
     with pytest.raises(InputError):
         PolicyFile.load(tmp_path / "p.safetensors")
 
@@ -107,3 +110,26 @@ def test_a_task_in_the_header_is_checked(actor, tmp_path, field, value):
 def test_a_missing_folder_is_a_sentence(actor, tmp_path):
     with pytest.raises(InputError, match="Cannot write"):
         stored(actor).save(tmp_path / "nowhere" / "p.safetensors")
+
+
+@pytest.mark.parametrize("kernels", ["label", "value"])
+def test_a_lookahead_policy_comes_back_with_its_process(kernels, tmp_path):
+    task = Task(two_binary_sensors(), ConfidenceBound(0.7), enforce="coarsen")
+    process = ReleaseProcess(task)
+    policy = lookahead_policy(process, Network(described(2, 2), 1, 8, jax.random.key(5)), kernels)
+    path = tmp_path / "p.safetensors"
+    policy_file(policy, task, {"width": 8, "kernels": kernels, "rounds": 3}, {"seed": 0}).save(path)
+    again_process, again = policy_of(PolicyFile.load(path))
+    assert jax.tree.all(jax.tree.map(np.array_equal, again, policy))
+    assert type(again_process.rule) is type(policy.process.rule)
+
+
+@pytest.mark.parametrize("settings", [{"width": 8}, {"width": 8, "kernels": "other"}, {"width": 0, "kernels": "label"}])
+def test_settings_of_a_lookahead_policy_are_checked(actor, settings):
+    with pytest.raises(InputError, match="do not describe a value"):
+        policy_of(stored(actor, kind="lookahead", settings=settings))
+
+
+def test_value_kernels_need_coarsening(actor):
+    with pytest.raises(InputError, match="asks for value kernels, but enforces by 'mask'"):
+        policy_of(stored(actor, kind="lookahead", settings={"width": 8, "kernels": "value"}))

@@ -30,7 +30,7 @@ def test_prices_are_checked(prices):
 def test_enforcement_follows_the_bound():
     assert Task(synthetic(), ConfidenceBound(0.8)).enforce == "penalty"
     assert Task(synthetic(), InformationBound(0.8)).enforce == "mask"
-    with pytest.raises(InputError, match="'penalty' or 'paper'"):
+    with pytest.raises(InputError, match="'withhold', 'coarsen', 'paper'"):
         Task(synthetic(), ConfidenceBound(0.8), enforce="mask")
     with pytest.raises(InputError, match="finite violation cost"):
         Task(synthetic(), ConfidenceBound(0.8), Objective(violation_cost=float("inf")), enforce="paper")

@@ -173,6 +173,7 @@ def test_a_sensor_that_cannot_move_the_belief_is_not_allowed():
     process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.6), enforce="withhold"))
     public = process.init(jax.random.key(0)).public
     assert public.allowed.tolist() == [True, True]
+    assert public.kernels is not None
     assert np.allclose(public.kernels[:, 0], 1, atol=1e-6)
     assert float(lookahead_costs(process, public)[0]) == pytest.approx(1.0, abs=1e-4)
 

@@ -7,7 +7,7 @@ from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.synthetic import synthetic, tells_nothing, tells_useful
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
-from reticent.process.rollout import begin, rollout, simulate
+from reticent.process.rollout import rollout, simulate, simulate_traced
 
 
 def first_then_stop(_, public):
@@ -17,8 +17,8 @@ def first_then_stop(_, public):
 
 def test_a_finished_episode_restarts_from_the_prior():
     process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
-    cursor = begin(process, jax.random.key(0))
-    _, moments = rollout(process, first_then_stop, jax.random.key(1), cursor, 6)
+    state = process.init(jax.random.key(0))
+    _, moments = rollout(process, first_then_stop, jax.random.key(1), state, 6)
     assert moments.action.tolist() == [0, 1, 0, 1, 0, 1]
     assert moments.cost.tolist() == [1, 0, 1, 0, 1, 0]
     assert np.allclose(moments.public.belief[2], process.prior)
@@ -63,3 +63,15 @@ def test_the_seed_decides_everything():
     one, two, other = (simulate(process, act, 4_096, seed) for seed in (5, 5, 6))
     assert np.array_equal(one.cost, two.cost)
     assert not np.array_equal(one.cost, other.cost)
+
+
+def test_traced_episodes_are_the_same_episodes():
+    process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
+    plain = simulate(process, first_then_stop, 9_000, seed=4)
+    records, sent = simulate_traced(process, first_then_stop, 9_000, seed=4)
+    assert jax.tree.all(jax.tree.map(np.array_equal, plain, records))
+    assert np.array_equal(np.unique(sent.episode), np.arange(9_000))
+    assert sent.chances is None
+    released = sent.symbol >= 0
+    assert np.array_equal(sent.episode[released], np.arange(9_000))
+    assert np.array_equal(sent.symbol[released], records.useful)

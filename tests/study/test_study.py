@@ -12,9 +12,9 @@ from reticent.report.page import write_report
 from reticent.report.tables import summary
 from reticent.study.cell import AGENT, NO_PROTECTION, Cell
 from reticent.study.run import run_study
-from reticent.study.synthetic import CONFIDENCES, INFORMATION_BITS, Setting, plan
+from reticent.study.synthetic import CONFIDENCES, GUARANTEES, INFORMATION_BITS, Setting, plan
 
-TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",))
+TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",), guarantees=GUARANTEES)
 
 
 def test_the_plan_has_every_panel():
@@ -24,6 +24,8 @@ def test_the_plan_has_every_panel():
     agents = {(cell.kind, cell.limit) for cell in cells if cell.policy == AGENT}
     assert agents == {("confidence", x) for x in CONFIDENCES} | {("information", x) for x in INFORMATION_BITS}
     assert len({cell.error_penalty for cell in cells if cell.limit == 1.0}) == 6
+    kept = {(cell.enforce, cell.policy, cell.limit) for cell in cells if cell.enforce in ("withhold", "coarsen")}
+    assert kept == {(*guarantee, limit) for guarantee in GUARANTEES for limit in CONFIDENCES}
     assert sum(cell.policy == NO_PROTECTION for cell in cells) == 1
 
 
@@ -68,7 +70,7 @@ def test_the_report_is_one_self_contained_page(tmp_path):
     assert "A &lt;tiny&gt; study" in page
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     assert not re.search(r"(src|href)=", markup)
-    assert page.count("<figure>") == 9
+    assert page.count("<figure>") == 12
     figures = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert {"synthetic.png", "synthetic.svg", "trade_off.png", "confidence_time.svg"} <= figures
-    assert len(summary(pl.read_parquet(tmp_path / "results.parquet"))) == 11 * 2 + 1
+    assert {"synthetic.png", "synthetic.svg", "guarantee.png", "trade_off.png", "confidence_time.svg"} <= figures
+    assert len(summary(pl.read_parquet(tmp_path / "results.parquet"))) == 11 * 2 + 5 * len(GUARANTEES) + 1

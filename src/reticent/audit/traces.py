@@ -32,8 +32,10 @@ def trace_table(task: Task, process: ReleaseProcess, records: Episode, sent: Sen
     merged = [] if process.rule is None else process.rule.merged(model.useful)
     order = np.lexsort((sent.step, sent.episode))
     episode, step, action, symbol = (np.asarray(x)[order] for x in (sent.episode, sent.step, sent.action, sent.symbol))
-    alone = np.eye(len(model.symbols))[np.maximum(symbol, 0)]
-    chances = alone if sent.chances is None else np.asarray(sent.chances)[order]
+    if sent.chances is not None:
+        chances = np.asarray(sent.chances)[order]
+    else:  # Nothing is merged: a symbol is its own reading for sure.
+        chances = np.eye(len(model.symbols))[np.maximum(symbol, 0)]
     sensor_names, symbol_names = (*model.sensors, STOP), (*model.symbols, *merged)
     return pl.DataFrame(
         {

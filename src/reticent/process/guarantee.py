@@ -25,7 +25,7 @@ from reticent.process.linear_program import cheapest_kernels
 from reticent.types import Array, Belief, Channel, Kernels, PerSensor, Scalar
 
 # Distance of theta from L_B; near the bound, what is left of the way to it after this share.
-MARGIN, SHARE = 1e-3, 0.2
+MARGIN, SHARE = 1e-4, 0.2
 # With the confidence this near to the bound nothing is released: rounding could bridge the rest.
 NEAREST = 1e-9
 # Share of every reading that is spread over the merged symbols where rounding alone makes one of them unsafe.

@@ -3,7 +3,6 @@
 Both are written for one lane; callers vmap them.
 """
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -15,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal
+from reticent.cores import cores
 from reticent.process.release import PublicState, ReleaseProcess, ReleaseState, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
@@ -158,7 +158,7 @@ def _in_threads(run: Callable[[PRNGKey], Piece], keys: PRNGKey) -> list[Piece]:
     """One piece after the other where compiled code keeps one core busy, several side by side where there are more."""
     # The first compiles, so that the others need not compile the same thing at the same time.
     first = run(keys[0])
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(cores())) as pool:
         return [first, *pool.map(run, keys[1:])]
 
 

@@ -18,7 +18,7 @@ from reticent.process.guarantee import Rule, Safety, label_costs
 from reticent.types import Array, Belief, Kernels, PerSensor, Scalar
 
 CostToGo = Callable[[Belief, Scalar], Scalar]
-REFINEMENTS = 2
+REFINEMENTS = 1
 # Below this probability a merged symbol has no posterior worth a tangent.
 LEAST_MASS = 1e-9
 

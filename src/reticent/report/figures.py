@@ -1,5 +1,7 @@
 """Figures of the synthetic study, as Altair charts over its saved results."""
 
+from collections.abc import Iterator
+
 import altair as alt
 import polars as pl
 
@@ -13,6 +15,7 @@ AXIS = {
 ACCURACIES = {"accuracy_useful": "useful U", "accuracy_secret": "secret S"}
 POLICY_COLOURS = {
     AGENT: "#111111",
+    "value iteration": "#c0392b",
     "one-step lookahead": "#d98e04",
     "information gain": "#7a5195",
     "EJS": "#4c9f70",
@@ -21,13 +24,24 @@ POLICY_COLOURS = {
     "random sensor": "#5b7fb5",
 }
 
+# How the bound is kept, by which policy: one line each, in this order.
+KEPT_BY = {
+    ("penalty", AGENT): ("penalty (paper), agent", "#111111"),
+    ("withhold", "one-step lookahead"): ("withhold, lookahead", "#8fb8de"),
+    ("withhold", "value iteration"): ("withhold, value iteration", "#2563a8"),
+    ("coarsen", "one-step lookahead"): ("coarsen, lookahead", "#e8a598"),
+    ("coarsen", "value iteration"): ("coarsen, value iteration", "#c0392b"),
+    ("coarsen", "value kernels"): ("coarsen, value kernels", "#7b1e12"),
+}
+
 
 def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[str, Figure]:
     """All figures by file name, in the order of the page."""
-    figures = {}
+    figures: dict[str, Figure] = dict(guarantee(results.filter(pl.col("error_penalty") == error_penalty)))
     unprotected = results.filter(pl.col("policy") == NO_PROTECTION)
-    for kind in ("confidence", "information"):
-        rows = results.filter((pl.col("kind") == kind) & (pl.col("error_penalty") == error_penalty))
+    for kind, enforce in (("confidence", "penalty"), ("information", "mask")):
+        here = (pl.col("kind") == kind) & (pl.col("enforce") == enforce) & (pl.col("error_penalty") == error_penalty)
+        rows = results.filter(here)
         figures[f"{kind}_time"] = time_and_belief(rows, kind)
         figures[f"{kind}_accuracy"] = accuracy(rows, unprotected, kind)
         figures[f"{kind}_cost"] = cost(rows, kind)
@@ -42,6 +56,32 @@ def overview(figures: dict[str, Figure]) -> alt.VConcatChart:
     # Independent colours keep each legend inside its own panel.
     rows = [alt.hconcat(*pair, spacing=40).resolve_scale(color="independent") for pair in (panels[:2], panels[2:])]
     return alt.vconcat(*rows, spacing=30).resolve_scale(color="independent")
+
+
+def guarantee_overview(figures: dict[str, Figure]) -> alt.HConcatChart:
+    """The guarantee beside the paper's penalty in one picture."""
+    return alt.hconcat(*(figures[f"guarantee_{what}"] for what in ("cost", "useful", "violations")), spacing=30)
+
+
+def guarantee(rows: pl.DataFrame) -> Iterator[tuple[str, Figure]]:
+    """Cost, what is learned of U, and violations, by how the bound is kept."""
+    kept_by = pl.DataFrame(
+        [(enforce, policy, name) for (enforce, policy), (name, _) in KEPT_BY.items()],
+        schema=["enforce", "policy", "kept_by"],
+        orient="row",
+    )
+    rows = rows.filter(pl.col("kind") == "confidence").join(kept_by, on=["enforce", "policy"])
+    rows = rows.with_columns(pl.col("kept_by").alias("policy"))
+    present = set(rows["policy"])
+    colours = {name: colour for name, colour in KEPT_BY.values() if name in present}
+    for name, measure, title, axis, scale in (
+        ("cost", "cost", "Cost (lower is better)", alt.Axis(), alt.Scale(zero=False)),
+        ("useful", "accuracy_useful", "Accuracy on U (higher is better)", alt.Axis(), alt.Scale(zero=False)),
+        ("violations", "violation_rate", "Episodes that crossed the bound", alt.Axis(format="~%"), alt.Scale()),
+    ):
+        base = _over_bound(over_seeds(rows, measure), "confidence").encode(color=_policy_colour(colours, columns=3))
+        chart = _line_and_band(base, title, axis=axis, scale=scale)
+        yield f"guarantee_{name}", chart.properties(title=title)
 
 
 def over_seeds(rows: pl.DataFrame, *measures: str) -> pl.DataFrame:
@@ -155,9 +195,9 @@ def _accuracy_colour() -> alt.Color:
     return alt.Color("measure:N", title="accuracy on", scale=scale, legend=_legend("bottom-right", columns=1))
 
 
-def _policy_colour(colours: dict[str, str]) -> alt.Color:
+def _policy_colour(colours: dict[str, str], columns: int = 4) -> alt.Color:
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color("policy:N", title=None, scale=scale, legend=_legend("bottom", columns=4))
+    return alt.Color("policy:N", title=None, scale=scale, legend=_legend("bottom", columns=columns))
 
 
 def _legend(orient, columns: int) -> alt.Legend:

@@ -9,10 +9,13 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reticent.report.figures import Figure, overview, study_figures
+from reticent.report.figures import Figure, guarantee_overview, overview, study_figures
 from reticent.report.tables import summary
 
 CAPTIONS = {
+    "guarantee_cost": "The same bounds, kept by a penalty as in the paper or for certain: the guarantee costs less.",
+    "guarantee_useful": "What the provider learns of U. Merging tells more than withholding.",
+    "guarantee_violations": "Under the guarantee no belief that the provider can hold reaches the bound.",
     "confidence_time": "The looser the bound, the longer the agent goes on and the surer the provider gets of U.",
     "confidence_accuracy": "Here whatever reveals U reveals S even more: the bound holds blue down, and red pays.",
     "confidence_cost": "Every baseline has its stopping threshold tuned on a seed of its own.",
@@ -32,7 +35,8 @@ def write_report(folder: Path) -> Path:
     figures = study_figures(results)
     images = folder / "figures"
     images.mkdir(exist_ok=True)
-    for name, chart in {**figures, "synthetic": overview(figures)}.items():
+    pictures = {"guarantee": guarantee_overview(figures), "synthetic": overview(figures)}
+    for name, chart in {**pictures, **figures}.items():
         chart.save(images / f"{name}.png", ppi=160)
         chart.save(images / f"{name}.svg")
     page = folder / "report.html"
@@ -48,7 +52,7 @@ def _render(results: pl.DataFrame, provenance: dict[str, Any], figures: dict[str
         provenance={key: value for key, value in provenance.items() if key != "title"},
         settings={
             "training seeds": f"0 to {agents['seed'].max()}",
-            "environment steps per training run": f"{agents['steps'].max():,}",
+            "environment steps per training run": f"{agents['effort'].max():,}",
             "episodes per evaluation": f"{results['episodes'].max():,}",
         },
         table=summary(results).rows(),

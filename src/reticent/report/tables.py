@@ -3,18 +3,26 @@
 import polars as pl
 
 AGENT = "agent"
+GUARANTEED = ("withhold", "coarsen")
 PERCENT = ("accuracy_useful", "accuracy_secret", "violation_rate")
 
 
 def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
-    """One line per bound and policy, agent first, numbers as text; the mean over seeds where there are several."""
+    """One line per bound, enforcement and policy, numbers as text; the mean over seeds where there are several.
+
+    The agent comes first, what is guaranteed last.
+    """
     kinds = pl.Enum(["confidence", "information", "none"])
     means = (
         results.filter(pl.col("error_penalty") == error_penalty)
-        .group_by("kind", "limit", "policy")
+        .group_by("kind", "limit", "enforce", "policy")
         .agg(pl.col("cost", "releases", *PERCENT).mean())
-        .with_columns(pl.col("kind").cast(kinds), (pl.col("policy") != AGENT).alias("after"))
-        .sort("kind", "limit", "after", "cost", "policy")
+        .with_columns(
+            pl.col("kind").cast(kinds),
+            pl.col("enforce").is_in(GUARANTEED).alias("guaranteed"),
+            (pl.col("policy") != AGENT).alias("after"),
+        )
+        .sort("kind", "limit", "guaranteed", "after", "cost", "policy")
     )
     # Without protection there is no bound to charge for, so its cost says nothing beside the others.
     bounded = pl.col("kind") != "none"
@@ -25,6 +33,7 @@ def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
         .then(pl.format("L_MI {}", "limit"))
         .otherwise(pl.lit("none"))
         .alias("bound"),
+        pl.when(bounded).then("enforce").otherwise(pl.lit("-")).alias("enforce"),
         "policy",
         pl.when(bounded).then(_fixed("cost", 2)).otherwise(pl.lit("-")).alias("cost"),
         _fixed("releases", 2),

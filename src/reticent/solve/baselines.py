@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from reticent.policy.heuristics import (
     Chernoff,
@@ -14,8 +14,8 @@ from reticent.policy.heuristics import (
     chernoff_mixture,
 )
 from reticent.policy.policy import FixedSensor, RandomSensor
-from reticent.process.release import ReleaseProcess
-from reticent.process.rollout import Act, Moment, rollout
+from reticent.process.release import ReleaseProcess, ReleaseState
+from reticent.process.rollout import Act, rollout
 from reticent.types import Array, PRNGKey
 
 ThresholdRule = RandomSensor | FixedSensor | OneStepLookahead | InformationGain | ExtrinsicJensenShannon | Chernoff
@@ -23,6 +23,7 @@ KAPPAS = (0.0, 0.5, 1.0)
 # Zero stops at once; two is never reached.
 THRESHOLDS = np.concatenate([[0.0], np.linspace(0.34, 0.98, 65), [0.985, 0.99, 0.995, 0.999, 2.0]])
 NEVER = jnp.asarray(2.0)
+STEPS_AT_ONCE = 10
 
 
 def tuned_baseline(name: str, process: ReleaseProcess, seed: int, episodes: int = 2048) -> ThresholdRule:
@@ -68,28 +69,63 @@ def _threshold_costs(process: ReleaseProcess, act: Act, seed: int, episodes: int
     then they have cost more than declaring at once ever could.
     """
     length = int(np.ceil(process.error_penalty / process.time_cost))
-    moments = jax.device_get(_play(process, act, jax.random.split(jax.random.key(seed), episodes), length))
-    done = moments.terminated | moments.truncated
+    played = _play(process, act, seed, episodes, length)
+    length = played.cost.shape[1]
+    done = played.terminated | played.truncated
     ended = np.where(done.any(1), done.argmax(1), length - 1)
-    paid = np.cumsum(moments.cost, axis=1)
+    paid = np.cumsum(played.cost, axis=1)
     rows = np.arange(episodes)
-    stop = float(process.error_penalty) * (1 - moments.public.belief.sum(2).max(2))
-    last = moments.after.belief[rows, ended].sum(1).max(1)
-    cut = np.where(moments.terminated[rows, ended], 0.0, float(process.error_penalty) * (1 - last))
+    penalty = float(process.error_penalty)
+    stop = penalty * (1 - played.sure)
+    cut = np.where(played.terminated[rows, ended], 0.0, penalty * (1 - played.sure_after[rows, ended]))
     costs = []
     for threshold in THRESHOLDS:
-        reached = 1 - stop / float(process.error_penalty) >= threshold
+        reached = played.sure >= threshold
         first = np.where(reached.any(1), reached.argmax(1), length)
         at = np.minimum(first, ended)
-        stopped = paid[rows, at] - moments.cost[rows, at] + stop[rows, at]
+        stopped = paid[rows, at] - played.cost[rows, at] + stop[rows, at]
         costs.append(np.where(first <= ended, stopped, paid[rows, ended] + cut).mean())
     return np.array(costs)
 
 
-@eqx.filter_jit
-def _play(process: ReleaseProcess, act: Act, keys: PRNGKey, length: int) -> Moment:
-    def one(key: PRNGKey) -> Moment:
-        begin_key, key = jax.random.split(key)
-        return rollout(process, act, key, process.init(begin_key), length)[1]
+class _Played(eqx.Module):
+    """What tuning needs to know of each step; `sure` is max_u beta(u) before it."""
 
-    return jax.vmap(one)(keys)
+    cost: Float[Array, "*N T"]
+    terminated: Bool[Array, "*N T"]
+    truncated: Bool[Array, "*N T"]
+    sure: Float[Array, "*N T"]
+    sure_after: Float[Array, "*N T"]
+
+
+def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: int) -> _Played:
+    """`length` steps of each episode, or fewer if all have ended before."""
+    begin_key, *keys = jax.random.split(jax.random.key(seed), 1 + -(-length // STEPS_AT_ONCE))
+    states = _begin(process, jax.random.split(begin_key, episodes))
+    pieces, ended = [], np.zeros(episodes, bool)
+    for key in keys:
+        states, piece = _play_on(process, act, jax.random.split(key, episodes), states)
+        pieces.append(jax.device_get(piece))
+        ended |= (pieces[-1].terminated | pieces[-1].truncated).any(1)
+        if ended.all():
+            break
+    return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, :length], *pieces)
+
+
+@eqx.filter_jit
+def _begin(process: ReleaseProcess, keys: PRNGKey) -> ReleaseState:
+    return jax.vmap(process.init)(keys)
+
+
+@eqx.filter_jit
+def _play_on(process: ReleaseProcess, act: Act, keys: PRNGKey, states: ReleaseState) -> tuple[ReleaseState, _Played]:
+    def sure(belief: Float[Array, "T S U"]) -> Float[Array, " T"]:
+        return belief.sum(1).max(1)
+
+    def one(start: tuple[PRNGKey, ReleaseState]) -> tuple[ReleaseState, _Played]:
+        state, moments = rollout(process, act, *start, STEPS_AT_ONCE)
+        before, after = sure(moments.public.belief), sure(moments.after.belief)
+        return state, _Played(moments.cost, moments.terminated, moments.truncated, before, after)
+
+    # In pieces: under a guarantee each moment holds the kernels in force, too much for all episodes at once.
+    return jax.lax.map(one, (keys, states), batch_size=128)

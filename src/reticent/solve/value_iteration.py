@@ -7,7 +7,6 @@ computes the right-hand side at every belief on the way, and fits the network to
 carry the learned value (value kernels): then the first half of the rounds learns one under label kernels.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Float
 
+from reticent.cores import cores
 from reticent.policy.lookahead import KernelChoice, Lookahead, going_on_costs, lookahead_policy
 from reticent.policy.network import Network, describe, described
 from reticent.process.release import PublicState, ReleaseProcess, ReleaseState
@@ -87,7 +87,7 @@ def iterate(
 ) -> Iterator[tuple[IterationState, float]]:
     """Yield the state and its residual, in units of cost, after each round, until one of the two ends is reached."""
     # The groups are fixed, whatever the machine: the result does not depend on the number of cores.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(cores())) as pool:
         while int(state.round) < settings.rounds and not _settled(process, settings, state):
             state = _round(process, settings, state, pool)
             yield state, float(state.residuals[-1])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reticent import __version__
+from reticent.cores import cores
 from reticent.errors import InputError
 from reticent.provenance import provenance
 from reticent.study.cell import Cell, flat, run_cell
@@ -37,9 +38,9 @@ def run_study(cells: list[Cell], out: Path, title: str, report: Callable[[Cell, 
 def _run_all(cells: list[Cell]):
     """Yield (cell, row) as they end, from one worker per core."""
     context = multiprocessing.get_context("spawn")
-    workers = min(len(cells), len(_cores()))
+    workers = min(len(cells), len(cores()))
     places = context.SimpleQueue()
-    for core in _cores()[:workers]:
+    for core in cores()[:workers]:
         places.put(core)
     pool = ProcessPoolExecutor(workers, context, _settle, (places,))
     try:
@@ -69,12 +70,6 @@ def _settle(places: Any) -> None:
     from reticent.compile_cache import use_compile_cache
 
     use_compile_cache()
-
-
-def _cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def _cell_folder(out: Path) -> Path:

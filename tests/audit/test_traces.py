@@ -1,0 +1,97 @@
+"""An outsider recomputes the provider's belief from what was released, with numpy and the published model alone."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+import pytest
+
+from reticent.audit.traces import HEADER, write_traces
+from reticent.policy.heuristics import OneStepLookahead
+from reticent.policy.policy import RandomSensor
+from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.synthetic import synthetic
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+from reticent.process.rollout import simulate_traced
+
+EPISODES = 8_192
+TASKS = {
+    "withhold": Task(synthetic(), ConfidenceBound(0.7), enforce="withhold", horizon=8),
+    "coarsen": Task(synthetic(), ConfidenceBound(0.6), enforce="coarsen", horizon=8),
+    "mask": Task(synthetic(), InformationBound(0.8), horizon=8),
+}
+
+
+def recomputed(path):
+    """Beliefs after each row, and the table; reads nothing but the file."""
+    table = pl.read_parquet(path)
+    problem = json.loads(pl.read_parquet_metadata(path)[HEADER])["task"]["problem"]
+    prior, channel = np.array(problem["prior"]), np.array(problem["channel"])
+    sensor = (
+        table["sensor"].cast(pl.String).replace_strict(problem["sensors"], range(len(problem["sensors"])), default=-1)
+    )
+    beliefs, belief = [], prior
+    for step, a, chances in zip(table["step"], sensor, table["chances"].to_list(), strict=True):
+        belief = prior if step == 0 else belief
+        if a >= 0:
+            belief = belief * (channel[a] @ np.array(chances))
+            belief = belief / belief.sum()
+        beliefs.append(belief)
+    return np.array(beliefs), table
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def traced(request, tmp_path_factory):
+    task = TASKS[request.param]
+    process = ReleaseProcess(task)
+    policy = (
+        OneStepLookahead(process, jnp.asarray(2.0)) if request.param == "coarsen" else RandomSensor(jnp.asarray(0.8))
+    )
+    path = tmp_path_factory.mktemp("traces") / "t.parquet"
+    records, sent = simulate_traced(process, policy.act, EPISODES, seed=3)
+    write_traces(path, task, process, records, sent)
+    return task, records, *recomputed(path)
+
+
+def test_the_outsider_finds_the_same_belief(traced):
+    _, records, beliefs, table = traced
+    last = table.group_by("episode", maintain_order=True).len()["len"].cum_sum().to_numpy() - 1
+    assert np.array_equal(table["episode"].to_numpy()[last], np.arange(EPISODES))
+    assert np.abs(beliefs[last] - records.belief).max() < 1e-12
+
+
+def test_no_belief_of_the_outsider_reaches_the_bound(traced):
+    task, records, beliefs, _ = traced
+    if isinstance(task.bound, ConfidenceBound):
+        assert beliefs.sum(2).max() < task.bound.limit
+        # The bound is used: somebody comes near it.
+        assert beliefs.sum(2).max() > task.bound.limit - 0.01
+    assert not records.violated.any()
+
+
+def test_the_belief_is_calibrated(traced):
+    """Among moments at which a secret has belief about p, it is the truth about p of the time."""
+    task, _, beliefs, table = traced
+    # One moment per episode, so that moments are independent.
+    last = table.group_by("episode", maintain_order=True).len()["len"].cum_sum().to_numpy() - 1
+    believed = beliefs[last].sum(2)
+    true = table["secret"].cast(pl.String).to_numpy()[last, None] == np.array(task.model.secrets)
+    for low, high in zip(np.linspace(0, 0.9, 10), np.linspace(0.1, 1.0, 10), strict=True):
+        inside = (believed >= low) & (believed < high)
+        if inside.sum() > 100:
+            error = np.sqrt((believed * (1 - believed))[inside].sum()) / inside.sum()
+            # Thirty such comparisons in all: 4.5 standard errors leave one false alarm in five thousand.
+            assert abs(true[inside].mean() - believed[inside].mean()) < 4.5 * error
+
+
+def test_rows_say_what_was_sent(traced):
+    task, records, _, table = traced
+    stops = table.filter(pl.col("sensor") == "stop")
+    assert stops["symbol"].is_null().all()
+    assert stops["chances"].is_null().all()
+    assert len(table) - len(stops) == records.releases.sum()
+    names = {"withhold": {"withheld"}, "coarsen": {f"merged: {u}" for u in task.model.useful}, "mask": set()}
+    sent = set(table["symbol"].cast(pl.String).drop_nulls()) - set(task.model.symbols)
+    assert sent == names[task.enforce]

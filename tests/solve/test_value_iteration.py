@@ -1,0 +1,146 @@
+"""Value iteration on processes whose optimal cost is known, and beside the other solvers."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from reticent.audit.metrics import evaluate
+from reticent.policy.heuristics import OneStepLookahead
+from reticent.policy.lookahead import going_on_costs, lookahead_policy
+from reticent.policy.network import Network, described
+from reticent.policy.policy import RandomSensor
+from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+from reticent.process.rollout import simulate
+from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
+from reticent.solve.lattice import solve_lattice
+from reticent.solve.value_iteration import Settings, initialise, iterate, value_iteration
+
+SMALL = Settings(rounds=60, groups=2, lanes=64, rollout=4, width=32, learning_rate=1e-2)
+TINY = Settings(rounds=4, groups=2, lanes=8, rollout=4, minibatches=4, width=8)
+
+
+def cost(process, settings=SMALL, episodes=8_192):
+    policy = value_iteration(process, 0, settings)
+    return evaluate(policy.process, policy, episodes, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("model", "enforce", "value"),
+    [
+        (tells_useful, "penalty", 1.0),
+        (tells_both, "penalty", 25.0),
+        # Merged by useful value, the sensor that tells both tells only the useful one.
+        (tells_both, "coarsen", 1.0),
+        # Withheld, it can say nothing.
+        (tells_both, "withhold", 25.0),
+    ],
+)
+def test_the_obvious_policy_is_found(model, enforce, value):
+    process = ReleaseProcess(Task(model(), ConfidenceBound(0.9), enforce=enforce))
+    evaluation = cost(process, replace(SMALL, rounds=30))
+    # Merged symbols may be mistaken with a chance of at most 1e-5.
+    assert evaluation.cost.value == pytest.approx(value, abs=1e-2)
+    assert evaluation.violation_rate.value == 0
+
+
+@pytest.mark.parametrize(("limit", "value"), [(0.6, 12.883022), (0.8, 7.342248), (1.01, 7.189754)])
+def test_value_iteration_comes_near_the_exact_value_of_p1(limit, value):
+    evaluation = cost(ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(limit))), episodes=40_000)
+    # Within 1 % of the optimum, and not below it by more than the interval allows.
+    assert evaluation.cost.low <= value * 1.01
+    assert evaluation.cost.high >= value
+
+
+def test_value_iteration_under_the_information_mask():
+    task = Task(two_binary_sensors(), InformationBound(0.1), Objective(error_penalty=20.0), horizon=8)
+    exact = solve_lattice(task, horizon=8).upper
+    evaluation = cost(ReleaseProcess(task), episodes=40_000)
+    assert evaluation.violation_rate.value == 0
+    assert evaluation.cost.low <= exact * 1.01
+    assert evaluation.cost.high >= exact
+
+
+@pytest.mark.parametrize("enforce", ["penalty", "paper", "withhold", "coarsen"])
+def test_the_outlook_is_what_step_does(enforce):
+    """Costs and beliefs of the one-step model, against sampled steps from the same state."""
+    task = Task(two_binary_sensors(), ConfidenceBound(0.64), Objective(1.0, 50.0, 30.0), enforce)
+    process = ReleaseProcess(task)
+    state = process.init(jax.random.key(0))
+    look = process.outlook(state.public)
+    assert np.allclose(look.law.sum(1), 1)
+    keys = jax.random.split(jax.random.key(1), 4_000)
+    pairs = jax.vmap(process.init)(jax.random.split(jax.random.key(2), 4_000))
+    for a in range(2):
+        after = jax.vmap(process.step, (0, 0, None))(keys, pairs, jnp.array(a))
+        assert np.allclose(after.cost, look.cost[a][after.symbol])
+        assert np.allclose(after.terminated, look.ended[a][after.symbol])
+        assert np.allclose(after.state.public.belief, look.belief[a][after.symbol])
+        assert np.allclose(after.state.public.spent_bits, look.spent_bits[a])
+        shares = np.bincount(after.symbol, minlength=look.law.shape[1]) / 4_000
+        # Four standard errors of a share over 4000 draws are at most 0.032.
+        assert np.abs(shares - look.law[a]).max() < 0.032
+
+
+def test_costs_of_going_on_by_enumeration():
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.64), Objective(1.0, 50.0, 30.0)))
+    policy = lookahead_policy(process, Network(described(2, 2), 1, 8, jax.random.key(1)), "label")
+    public = process.init(jax.random.key(0)).public
+    model = two_binary_sensors()
+    for a, found in enumerate(going_on_costs(process, policy.value, public)):
+        expected = 1.0
+        for z in range(2):
+            joint = model.prior * model.channel[a, :, :, z]
+            after = joint / joint.sum()
+            follows = 30.0 if after.sum(1).max() >= 0.64 else float(policy.value(jnp.asarray(after), jnp.zeros(())))
+            expected += joint.sum() * follows
+        assert float(found) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kernels", ["label", "value"])
+def test_iteration_is_deterministic_and_goes_on_where_it_stopped(kernels, tmp_path):
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.65), enforce="coarsen"))
+    settings = replace(TINY, kernels=kernels)
+    one, other = (value_iteration(process, seed, settings) for seed in (0, 1))
+    fresh, path = initialise(process, settings, 0), tmp_path / "p.partial"
+    states = [state for state, _ in iterate(process, settings, fresh)]
+    assert jax.tree.all(jax.tree.map(np.array_equal, one.value.network, states[-1].average))
+    assert not jax.tree.all(jax.tree.map(np.array_equal, one.value.network, other.value.network))
+    save_checkpoint(path, states[2], {"seed": 0})
+    resumed = load_checkpoint(path, fresh, {"seed": 0})
+    assert resumed is not None
+    last = [state for state, _ in iterate(process, settings, resumed)][-1]
+    assert jax.tree.all(jax.tree.map(np.array_equal, last.average, states[-1].average))
+
+
+def test_iteration_stops_on_the_residual():
+    process = ReleaseProcess(Task(tells_nothing(), ConfidenceBound(0.9)))
+    rounds = []
+    value_iteration(process, 0, replace(SMALL, tolerance=5.0, rounds=200), lambda done, _: rounds.append(done))
+    assert 10 <= len(rounds) < 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bound", "most"), [(ConfidenceBound(0.99), 16.12), (NO_BOUND, 9.26)])
+def test_value_iteration_on_the_synthetic_problem(bound, most):
+    process = ReleaseProcess(Task(synthetic(), bound))
+    # 100 000 episodes have a standard error of about 0.03.
+    assert cost(process, Settings(rounds=100), 100_000).cost.value <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
+def test_half_a_million_episodes_never_cross_the_bound(enforce):
+    """One million in all; `highest_confidence` is of every step of every episode."""
+    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(0.7), enforce=enforce, horizon=12))
+    policy = OneStepLookahead(process, jnp.asarray(2.0)) if enforce == "withhold" else RandomSensor(jnp.asarray(0.55))
+    records = simulate(process, policy.act, 500_000, seed=0)
+    assert not records.violated.any()
+    assert records.highest_confidence.max() < 0.7
+    assert records.highest_confidence.max() > 0.69
