@@ -132,10 +132,11 @@ def test_the_guarantee_from_training_to_traces(run, tmp_path):
     assert (json.loads(out)["done"], json.loads(out)["unit"]) == (3, "rounds")
     code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--traces", "t.parquet", "--json")
     assert code == 0
-    assert json.loads(out)["violation_rate"]["value"] == 0
+    kept = json.loads(out)
+    assert kept["violation_rate"]["value"] == 0
     table = pl.read_parquet(tmp_path / "t.parquet")
     assert table["episode"].n_unique() == 2000
-    # The same policy where crossing the bound is possible, and paid for.
+    # The same policy in another process: readings are sent as they are, and crossing the bound is paid for.
     code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--enforce", "penalty", "--json")
     assert code == 0
-    assert json.loads(out)["violation_rate"]["value"] > 0
+    assert json.loads(out)["cost"]["value"] != kept["cost"]["value"]

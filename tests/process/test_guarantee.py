@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -90,7 +91,7 @@ def broken_solvers():
 @pytest.mark.parametrize("name", RULES)
 def test_the_promise_does_not_depend_on_the_solver(name, solver, monkeypatch):
     monkeypatch.setattr(guarantee, "cheapest_kernels", broken_solvers()[solver])
-    for seed in range(8):
+    for seed in range(3):
         model, belief, limit = some_case(seed, 0.2)
         channel = jnp.asarray(model.channel)
         kernels = RULES[name].kernels(Safety(jnp.asarray(belief), channel, jnp.asarray(limit)))
@@ -142,27 +143,33 @@ def test_value_kernels_cost_no_more_than_label_kernels(seed):
     assert cost["value"] <= cost["coarsen"] + 1e-9
 
 
+@eqx.filter_jit
+def look(process, beliefs):
+    return jax.vmap(lambda belief: process.emissions(process.public(belief, jnp.zeros(()))))(beliefs)
+
+
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
-@pytest.mark.parametrize("limit", [0.4, 0.65, 0.9])
-def test_all_histories_of_a_small_problem(enforce, limit):
-    """Every history of up to four releases, by the process's own rule: its probabilities and beliefs."""
+def test_all_histories_of_a_small_problem(enforce):
+    """Every history of up to four releases, by the process's own rule: its probability and its belief."""
     model = random_model(3, sensors=2, secrets=3, useful=2, symbols=3)
     model = type(model).from_json({**model.to_json(), "prior": [[0.2, 0.15], [0.1, 0.2], [0.2, 0.15]]})
-    process = ReleaseProcess(Task(model, ConfidenceBound(limit), enforce=enforce))
-    look = jax.jit(jax.vmap(lambda belief: process.emissions(process.public(belief, jnp.zeros(())))))
-    beliefs, weights = [model.prior], [1.0]
-    for depth in range(1, 5):
-        emissions = np.asarray(look(jnp.asarray(beliefs)))
-        after = [
-            (weight * probability, one)
-            for weight, belief, law in zip(weights, beliefs, emissions, strict=True)
-            for probability, one in posteriors(belief, law)
-        ]
-        weights, beliefs = [weight for weight, _ in after], [one for _, one in after]
-        assert max(one.sum(1).max() for one in beliefs) < limit
-        # For each of the 2^depth sequences of sensors, the probabilities of all histories add up to one.
-        assert sum(weights) == pytest.approx(2**depth)
-    assert len(beliefs) >= 2**4
+    for limit in (0.4, 0.65, 0.9):
+        process = ReleaseProcess(Task(model, ConfidenceBound(limit), enforce=enforce))
+        beliefs, weights = np.array([model.prior]), [1.0]
+        for depth in range(1, 5):
+            # In pieces of one size, so that it is compiled once.
+            padded = np.concatenate([beliefs, np.repeat([model.prior], -len(beliefs) % 64, axis=0)])
+            emissions = np.concatenate([look(process, jnp.asarray(piece)) for piece in padded.reshape(-1, 64, 3, 2)])
+            after = [
+                (weight * probability, one)
+                for weight, belief, law in zip(weights, beliefs, emissions[: len(beliefs)], strict=True)
+                for probability, one in posteriors(belief, law)
+            ]
+            weights, beliefs = [weight for weight, _ in after], np.array([one for _, one in after])
+            assert beliefs.sum(2).max() < limit
+            # For each of the 2^depth sequences of sensors, the probabilities of all histories add up to one.
+            assert sum(weights) == pytest.approx(2**depth)
+        assert len(beliefs) >= 2**4
 
 
 def test_a_sensor_that_cannot_move_the_belief_is_not_allowed():
@@ -184,16 +191,15 @@ def test_nothing_is_released_a_hair_below_the_bound():
     assert process.public(belief, jnp.zeros(())).allowed.tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
-@pytest.mark.parametrize("model", [synthetic, two_binary_sensors, tells_both])
+@pytest.mark.parametrize(("model", "enforce"), [(synthetic, "coarsen"), (tells_both, "withhold")])
 def test_contract(model, enforce):
     check_process(ReleaseProcess(Task(model(), ConfidenceBound(0.7), enforce=enforce, horizon=10)))
 
 
-@pytest.mark.parametrize("limit", [0.34, 0.4, 0.5])
-def test_bounds_below_one_half(limit):
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(limit), enforce="coarsen", horizon=6))
-    records = simulate(process, RandomSensor(jnp.asarray(2.0)).act, 2_000, seed=0)
-    assert not records.violated.any()
-    assert records.highest_confidence.max() < limit
-    assert records.belief.sum(1).max(1).mean() > 0.36
+def test_bounds_below_one_half():
+    for limit in (0.34, 0.4, 0.5):
+        process = ReleaseProcess(Task(synthetic(), ConfidenceBound(limit), enforce="coarsen", horizon=6))
+        records = simulate(process, RandomSensor(jnp.asarray(2.0)).act, 2_000, seed=0)
+        assert not records.violated.any()
+        assert records.highest_confidence.max() < limit
+        assert records.belief.sum(1).max(1).mean() > 0.36

@@ -99,6 +99,8 @@ class ReleaseProcess(eqx.Module):
     enforce: Enforcement = eqx.field(static=True)
     inadmissible: bool = eqx.field(static=True)
     rule: Rule | None
+    # Of the prior, where every episode starts: solved once, not at every restart.
+    first_kernels: Kernels | None
 
     def __init__(self, task: Task) -> None:
         self.prior = jnp.asarray(task.model.prior)
@@ -115,12 +117,16 @@ class ReleaseProcess(eqx.Module):
         assert task.enforce is not None
         self.enforce = task.enforce
         self.rule = {"withhold": Withhold(), "coarsen": Coarsen()}.get(task.enforce)
+        self.first_kernels = _kernels(self.rule, self.prior, self.channel, self.limit)
 
     def with_value_kernels(self, going_on: CostToGo, refinements: int = REFINEMENTS) -> "ReleaseProcess":
         """The coarsening process whose merged symbols carry what going on is worth, instead of labels only."""
         assert self.enforce == "coarsen"
-        kernels = ValueKernels(going_on, self.error_penalty, refinements)
-        return eqx.tree_at(lambda p: p.rule, self, kernels, is_leaf=lambda x: isinstance(x, Rule))
+        rule = ValueKernels(going_on, self.error_penalty, refinements)
+        first_kernels = _kernels(rule, self.prior, self.channel, self.limit)
+        return eqx.tree_at(
+            lambda p: (p.rule, p.first_kernels), self, (rule, first_kernels), is_leaf=lambda x: isinstance(x, Rule)
+        )
 
     @property
     def sensors(self) -> int:
@@ -131,14 +137,16 @@ class ReleaseProcess(eqx.Module):
         """A fresh episode: the hidden pair is drawn from the prior, the public belief is the prior."""
         pair = _draw(key, self.prior.reshape(-1))
         secret, useful = jnp.divmod(pair, self.prior.shape[1])
-        return ReleaseState(self.public(self.prior, jnp.zeros(())), jnp.zeros((), int), secret, useful)
+        public = self._public(self.prior, jnp.zeros(()), self.first_kernels)
+        return ReleaseState(public, jnp.zeros((), int), secret, useful)
 
     def public(self, belief: Belief, spent_bits: Scalar) -> PublicState:
         """The public state at a belief, with the actions that a policy may take. Stop is always allowed."""
-        kernels = None
+        return self._public(belief, spent_bits, _kernels(self.rule, belief, self.channel, self.limit))
+
+    def _public(self, belief: Belief, spent_bits: Scalar, kernels: Kernels | None) -> PublicState:
         sensors = jnp.ones(self.sensors, bool)
-        if self.rule is not None:
-            kernels = self.rule.kernels(Safety(belief, self.channel, self.limit))
+        if kernels is not None:
             near = self.limit - jnp.max(secret_marginal(belief)) < NEAREST
             sensors = (movement(belief, emitted(self.channel, kernels)) > LEAST_MOVE) & ~near
         if self.enforce == "mask":
@@ -216,6 +224,12 @@ class ReleaseProcess(eqx.Module):
         if self.enforce == "paper" and self.bound == "confidence":
             return jnp.where(self.forbidden(before), self.violation_cost, self.time_cost)
         return self.time_cost + jnp.where(violated, self.violation_cost, 0.0)
+
+
+@eqx.filter_jit
+def _kernels(rule: Rule | None, belief: Belief, channel: Channel, limit: Scalar) -> Kernels | None:
+    """What a rule sends in place of readings at a belief; nothing is replaced without a rule."""
+    return None if rule is None else rule.kernels(Safety(belief, channel, limit))
 
 
 def _draw(key: PRNGKey, law: Float[Array, " X"]) -> Index:
