@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence():
         solve_lattice(Task(synthetic(), ConfidenceBound(0.9)))
     with pytest.raises(InputError, match="need more than 100 nodes"):
         solve_lattice(Task(two_binary_sensors(), ConfidenceBound(1.01)), horizon=50, max_nodes=100)
-    with pytest.raises(InputError, match="printed cost"):
+    with pytest.raises(InputError, match="not by 'paper'"):
         solve_lattice(Task(two_binary_sensors(), ConfidenceBound(0.9), enforce="paper"))
 
 
