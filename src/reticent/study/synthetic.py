@@ -26,7 +26,7 @@ GUARANTEES: tuple[tuple[Enforcement, str], ...] = (
 ROUNDS: dict[tuple[Enforcement, str], int] = {
     ("penalty", VALUE_ITERATION): 300,
     ("withhold", VALUE_ITERATION): 200,
-    ("coarsen", VALUE_ITERATION): 150,
+    ("coarsen", VALUE_ITERATION): 250,
     ("coarsen", VALUE_KERNELS): 160,
 }
 # The panel of speed against accuracy: this bound, these penalties.

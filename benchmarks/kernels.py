@@ -1,0 +1,147 @@
+"""What the guarantee costs in time: programs per second against HiGHS, one decision online, training throughput."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import linprog
+
+from benchmarks.record import save
+from reticent import ConfidenceBound, OneStepLookahead, ReleaseProcess, Task, synthetic
+from reticent.policy.lookahead import lookahead_policy
+from reticent.policy.network import Network, described
+from reticent.problem.task import Enforcement
+from reticent.process.guarantee import Safety, label_costs
+from reticent.process.linear_program import cheapest_kernels
+from reticent.solve.a2c import RECIPES, initialise, training
+
+BELIEFS, SOLVED_BY_HIGHS, LIMIT = 1024, 100, 0.8
+
+
+def main() -> None:
+    programs()
+    decisions()
+    throughput()
+
+
+def programs() -> None:
+    """The same label and withholding programs, by the batched interior point and one by one by HiGHS."""
+    model = synthetic()
+    rng = np.random.default_rng(0)
+    beliefs = rng.dirichlet(np.full(9, 2.0), 4 * BELIEFS).reshape(-1, 3, 3)
+    beliefs = jnp.asarray(beliefs[beliefs.sum(2).max(1) < LIMIT - 0.01][:BELIEFS])
+    rows = []
+    for name in ("withhold", "coarsen"):
+        cost, excess, raw = (np.asarray(x) for x in _programs(name, beliefs, jnp.asarray(model.channel)))
+        solve = jax.jit(jax.vmap(cheapest_kernels))
+        kernels = np.asarray(jax.block_until_ready(solve(cost, excess, raw)))
+        seconds = min(_seconds(solve, cost, excess, raw) for _ in range(3))
+        started = time.perf_counter()
+        optima = np.array(
+            [
+                [_highs(cost[i][..., a], excess[i][..., a], raw[i][..., a]) for a in range(3)]
+                for i in range(SOLVED_BY_HIGHS // 3)
+            ]
+        )
+        by_highs = time.perf_counter() - started
+        loss = (cost * kernels).sum((1, 2))[: len(optima)] - optima
+        ours, theirs = 3 * len(cost) / seconds, optima.size / by_highs
+        rows.append(
+            [name, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.0f}", f"{loss.mean():.1e}", f"{loss.max():.1e}"]
+        )
+    headings = ["programs", "batched, per second", "HiGHS, per second", "ratio", "mean loss", "largest loss"]
+    notes = [
+        "50 readings, 3 secrets, 1 or 3 merged symbols, L_B 0.8. "
+        "Loss is of the objective, a probability. Side by side in one run."
+    ]
+    save("kernels", "Kernels: batched interior point against HiGHS", headings, rows, notes)
+
+
+@eqx.filter_jit
+def _programs(name: str, beliefs, channel):
+    def one(belief):
+        safety = Safety(belief, channel, jnp.asarray(LIMIT))
+        excess = safety.secret - safety.theta * safety.law[None]
+        cost = label_costs(safety) if name == "coarsen" else jnp.stack([jnp.zeros_like(safety.law), safety.law])
+        return [jnp.swapaxes(x, -1, -2) for x in (cost, excess, jnp.all(excess < 0, axis=0))]
+
+    return jax.vmap(one)(beliefs)
+
+
+def _highs(cost, excess, raw) -> float:
+    options, readings = cost.shape
+    safety = np.zeros((options - 1, len(excess), options, readings))
+    for m in range(options - 1):
+        safety[m, :, m + 1] = excess
+    rows = safety.reshape(-1, cost.size)
+    ones = np.tile(np.eye(readings)[:, None], (1, options, 1)).reshape(readings, -1)
+    top = np.ones_like(cost)
+    top[0, ~raw] = 0
+    bounds = np.stack([np.zeros(cost.size), top.reshape(-1)], 1)
+    return linprog(cost.reshape(-1), rows, np.zeros(len(rows)), ones, np.ones(readings), bounds).fun
+
+
+def decisions() -> None:
+    """One device, one decision at a time: choose, send, update the belief, solve the next kernels."""
+    network = Network(described(3, 3), 1, 64, jax.random.key(0))
+    rows = []
+    cases: list[tuple[str, Enforcement, str]] = [
+        ("one-step lookahead", "penalty", "-"),
+        ("one-step lookahead", "withhold", "-"),
+        ("one-step lookahead", "coarsen", "-"),
+        ("value iteration", "penalty", "label"),
+        ("value iteration", "coarsen", "label"),
+        ("value kernels", "coarsen", "value"),
+    ]
+    for name, enforce, kernels in cases:
+        process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMIT), enforce=enforce))
+        policy = OneStepLookahead(process, jnp.asarray(2.0))
+        if kernels in ("label", "value"):
+            policy = lookahead_policy(process, network, kernels)
+            process = policy.process
+        decide = eqx.filter_jit(_decide)
+        state = process.init(jax.random.key(0))
+        seconds = []
+        for i in range(120):
+            key = jax.random.key(i)
+            started = time.perf_counter()
+            jax.block_until_ready(decide(process, policy, key, state))
+            seconds.append(time.perf_counter() - started)
+        rows.append([name, enforce, f"{1e6 * median(seconds[20:]):,.0f}"])
+    notes = ["Median of 100 calls from the prior, compiled, dispatch included: choice, symbol, belief, next kernels."]
+    save("decisions", "One decision online", ["policy", "enforcement", "microseconds"], rows, notes)
+
+
+def _decide(process, policy, key, state):
+    return process.step(key, state, policy.act(key, state.public))
+
+
+def throughput() -> None:
+    """Environment steps per second of A2C in each process, after compilation."""
+    rows, recipe = [], RECIPES["default"]
+    for enforce in ("penalty", "withhold", "coarsen"):
+        process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMIT), enforce=enforce))
+        marks = []
+        for state, _ in training(process, recipe, initialise(process, recipe, 0), 20 * recipe.steps_per_update):
+            marks.append((time.perf_counter(), int(state.update) * recipe.steps_per_update))
+            if marks[-1][0] - marks[0][0] > 30:
+                break
+        rows.append([enforce, f"{(marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0]):,.0f}"])
+    save(
+        "throughput",
+        "Training throughput by enforcement",
+        ["enforcement", "environment steps per second"],
+        rows,
+        ["A2C, default recipe, L_B 0.8."],
+    )
+
+
+def _seconds(run: Callable[..., Any], *arguments: Any) -> float:
+    started = time.perf_counter()
+    jax.block_until_ready(run(*arguments))
+    return time.perf_counter() - started
