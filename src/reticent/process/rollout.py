@@ -33,6 +33,12 @@ class Moment(eqx.Module):
     after: PublicState
 
 
+@eqx.filter_jit
+def begin(process: ReleaseProcess, keys: PRNGKey) -> ReleaseState:
+    """Fresh episodes, one per key."""
+    return jax.vmap(process.init)(keys)
+
+
 def rollout(
     process: ReleaseProcess, act: Act, key: PRNGKey, state: ReleaseState, length: int
 ) -> tuple[ReleaseState, Moment]:

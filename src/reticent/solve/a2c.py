@@ -19,7 +19,7 @@ from jaxtyping import Float
 from reticent.policy.actor import Actor, Features, Inputs, masked_logits
 from reticent.policy.network import Network
 from reticent.process.release import ReleaseProcess, ReleaseState
-from reticent.process.rollout import Moment, rollout
+from reticent.process.rollout import Moment, begin, rollout
 from reticent.solve.returns import lambda_advantages
 from reticent.types import Array, Index, PRNGKey
 
@@ -120,7 +120,7 @@ def initialise(process: ReleaseProcess, recipe: Recipe, seed: int) -> TrainState
         critic=Network(size, 1, recipe.width, critic_key),
     )
     optimiser = _optimiser(recipe).init(networks)
-    environments = jax.vmap(process.init)(jax.random.split(environment_key, recipe.environments))
+    environments = begin(process, jax.random.split(environment_key, recipe.environments))
     return TrainState(networks, optimiser, environments, key, jnp.zeros((), int))
 
 

@@ -15,7 +15,7 @@ from reticent.policy.heuristics import (
 )
 from reticent.policy.policy import FixedSensor, RandomSensor
 from reticent.process.release import ReleaseProcess, ReleaseState
-from reticent.process.rollout import Act, rollout
+from reticent.process.rollout import Act, begin, rollout
 from reticent.types import Array, PRNGKey
 
 ThresholdRule = RandomSensor | FixedSensor | OneStepLookahead | InformationGain | ExtrinsicJensenShannon | Chernoff
@@ -101,7 +101,7 @@ class _Played(eqx.Module):
 def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: int) -> _Played:
     """`length` steps of each episode, or fewer if all have ended before."""
     begin_key, *keys = jax.random.split(jax.random.key(seed), 1 + -(-length // STEPS_AT_ONCE))
-    states = _begin(process, jax.random.split(begin_key, episodes))
+    states = begin(process, jax.random.split(begin_key, episodes))
     pieces, ended = [], np.zeros(episodes, bool)
     for key in keys:
         states, piece = _play_on(process, act, jax.random.split(key, episodes), states)
@@ -110,11 +110,6 @@ def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: i
         if ended.all():
             break
     return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, :length], *pieces)
-
-
-@eqx.filter_jit
-def _begin(process: ReleaseProcess, keys: PRNGKey) -> ReleaseState:
-    return jax.vmap(process.init)(keys)
 
 
 @eqx.filter_jit

@@ -21,7 +21,7 @@ from reticent.cores import cores
 from reticent.policy.lookahead import KernelChoice, Lookahead, going_on_costs, lookahead_policy
 from reticent.policy.network import Network, describe, described
 from reticent.process.release import PublicState, ReleaseProcess, ReleaseState
-from reticent.process.rollout import advance
+from reticent.process.rollout import advance, begin
 from reticent.process.value_kernels import REFINEMENTS
 from reticent.types import Array, Index, PRNGKey, Scalar
 
@@ -72,14 +72,9 @@ def initialise(process: ReleaseProcess, settings: Settings, seed: int) -> Iterat
     half = (process.stop_cost(process.prior) / process.error_penalty / 2).astype(jnp.float32)
     network = eqx.tree_at(lambda n: n.layers[-1].bias, network, half[None])
     first = lookahead_policy(process, network, settings.kernels, refinements=0).process
-    groups = [_begin(first, jax.random.split(key, settings.lanes)) for key in keys]
+    groups = [begin(first, jax.random.split(key, settings.lanes)) for key in keys]
     start = optax.adam(1.0).init(eqx.filter(network, eqx.is_array))
     return IterationState(network, network, start, groups, jnp.full(10, jnp.inf), key, jnp.zeros((), int))
-
-
-@eqx.filter_jit
-def _begin(process: ReleaseProcess, keys: PRNGKey) -> ReleaseState:
-    return jax.vmap(process.init)(keys)
 
 
 def iterate(
