@@ -16,7 +16,7 @@ from reticent import ConfidenceBound, OneStepLookahead, ReleaseProcess, Task, sy
 from reticent.policy.lookahead import lookahead_policy
 from reticent.policy.network import Network, described
 from reticent.problem.task import Enforcement
-from reticent.process.guarantee import Safety, label_costs
+from reticent.process.guarantee import Coarsen, Safety, Withhold
 from reticent.process.linear_program import cheapest_kernels
 from reticent.solve.a2c import RECIPES, initialise, training
 
@@ -67,7 +67,7 @@ def _programs(name: str, beliefs, channel):
     def one(belief):
         safety = Safety(belief, channel, jnp.asarray(LIMIT))
         excess = safety.secret - safety.theta * safety.law[None]
-        cost = label_costs(safety) if name == "coarsen" else jnp.stack([jnp.zeros_like(safety.law), safety.law])
+        cost = (Coarsen() if name == "coarsen" else Withhold()).costs(safety)
         return [jnp.swapaxes(x, -1, -2) for x in (cost, excess, jnp.all(excess < 0, axis=0))]
 
     return jax.vmap(one)(beliefs)

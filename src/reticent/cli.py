@@ -182,6 +182,8 @@ class Train:
 
     def run(self) -> None:
         """Train, saving the state after each piece; an earlier state of the same command is continued."""
+        from reticent.problem.task import GUARANTEED
+
         for name in ("steps", "rounds"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name} must be at least 1, but is {getattr(self, name)}.")
@@ -192,8 +194,8 @@ class Train:
         _check_writable(self.out)
         _check_seed(self.seed)
         task = _task(_model(self.problem), self.bound, self.prices, self.enforce)
-        if self.kernels == "value" and (self.method, task.enforce) != ("value-iteration", "coarsen"):
-            raise InputError("--kernels value needs --enforce coarsen and --method value-iteration.")
+        if self.kernels == "value" and not (self.method == "value-iteration" and task.enforce in GUARANTEED):
+            raise InputError("--kernels value needs --enforce withhold or coarsen, and --method value-iteration.")
         record = self._train(task)
         if self.json:
             print(json.dumps(record))

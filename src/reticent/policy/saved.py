@@ -8,7 +8,7 @@ from reticent.policy.lookahead import KernelChoice, Lookahead, lookahead_policy
 from reticent.policy.network import described, network_arrays, network_of
 from reticent.policy.policy import Policy
 from reticent.policy.store import PolicyFile
-from reticent.problem.task import Task
+from reticent.problem.task import GUARANTEED, Task
 from reticent.process.release import ReleaseProcess
 
 WIDEST = 2**14
@@ -53,7 +53,7 @@ def _actor_settings(settings: Any) -> tuple[Inputs, int, bool]:
 def _lookahead_settings(file: PolicyFile) -> tuple[int, KernelChoice]:
     match file.settings:
         case {"kernels": ("label" | "value") as kernels, "width": int(width)} if 1 <= width <= WIDEST:
-            if kernels == "value" and file.task.enforce != "coarsen":
+            if kernels == "value" and file.task.enforce not in GUARANTEED:
                 raise InputError(f"The policy file asks for value kernels, but enforces by {file.task.enforce!r}.")
             return width, kernels
     raise InputError(f"The policy file's settings {file.settings!r} do not describe a value.")

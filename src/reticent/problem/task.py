@@ -13,6 +13,8 @@ Enforcement = Literal["penalty", "withhold", "coarsen", "mask", "paper"]
 # How each kind of bound can be enforced; the first is the default.
 OF_CONFIDENCE: tuple[Enforcement, ...] = ("penalty", "withhold", "coarsen", "paper")
 OF_INFORMATION: tuple[Enforcement, ...] = ("mask", "paper")
+# Those that never cross a bound on confidence.
+GUARANTEED: tuple[Enforcement, ...] = ("withhold", "coarsen")
 
 
 @dataclass(frozen=True, eq=False)

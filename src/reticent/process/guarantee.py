@@ -15,6 +15,7 @@ it fails, replaced by exactly that solution: the promise does not depend on the 
 
 import abc
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -30,8 +31,9 @@ MARGIN, SHARE = 1e-4, 0.2
 NEAREST = 1e-9
 # Share of every reading that is spread over the merged symbols where rounding alone makes one of them unsafe.
 BLEND = 1e-6
-# Readings are merged only where it helps by more than this share of their probability.
-RAW_BONUS = 1e-6
+# Readings are merged only where it helps by more than this share of their probability: whatever is merged without
+# need is lost for the steps to come.
+RAW_BONUS = 1e-2
 # A sensor that moves the belief by less than this, in total variation, is not allowed: a policy could loop on it.
 LEAST_MOVE = 1e-6
 
@@ -108,32 +110,46 @@ class Rule(eqx.Module):
         """Names of the merged symbols, given those of the useful values."""
 
 
-class Withhold(Rule):
-    """One merged symbol, "withheld": as little as possible is withheld."""
+class Labels(Rule):
+    """A rule that needs nothing learned: its program depends on the belief only."""
+
+    # Whether each merged symbol stands for the useful value of the same index.
+    declares: ClassVar[bool]
+
+    @abc.abstractmethod
+    def costs(self, safety: Safety) -> Float[Array, "O A Z"]:
+        """What `Safety.cheapest` minimises."""
 
     def kernels(self, safety: Safety) -> Kernels:
-        return safety.cheapest(jnp.stack([jnp.zeros_like(safety.law), safety.law]))
+        return safety.cheapest(self.costs(safety))
+
+
+class Withhold(Labels):
+    """One merged symbol, "withheld": as little as possible is withheld."""
+
+    declares = False
+
+    def costs(self, safety: Safety) -> Float[Array, "O A Z"]:
+        return jnp.stack([jnp.zeros_like(safety.law), safety.law])
 
     def merged(self, useful: Sequence[str]) -> list[str]:
         del useful
         return ["withheld"]
 
 
-class Coarsen(Rule):
+class Coarsen(Labels):
     """One merged symbol per useful value: the provider's best guess of U is right as often as possible.
 
-    A merged symbol declares its useful value, so that its readings cost the chance that the declaration is wrong.
+    The cost is the chance of z and a wrong guess: the best one after z itself, or the one that the merged symbol
+    declares.
     """
 
-    def kernels(self, safety: Safety) -> Kernels:
-        return safety.cheapest(label_costs(safety))
+    declares = True
+
+    def costs(self, safety: Safety) -> Float[Array, "O A Z"]:
+        useful = useful_joint(safety.belief, safety.channel)
+        raw = (1 - RAW_BONUS) * safety.law - useful.max(0)
+        return jnp.concatenate([raw[None], safety.law[None] - useful])
 
     def merged(self, useful: Sequence[str]) -> list[str]:
         return [f"merged: {name}" for name in useful]
-
-
-def label_costs(safety: Safety) -> Float[Array, "O A Z"]:
-    """Chance of z and a wrong guess: the best guess after z itself, or the one that the merged symbol declares."""
-    useful = useful_joint(safety.belief, safety.channel)
-    raw = (1 - RAW_BONUS) * safety.law - useful.max(0)
-    return jnp.concatenate([raw[None], safety.law[None] - useful])

@@ -24,7 +24,17 @@ from reticent.belief.bayes import correct, normalise, secret_joint, secret_margi
 from reticent.belief.information import secret_information_bits
 from reticent.problem.bound import ConfidenceBound
 from reticent.problem.task import Enforcement, Task
-from reticent.process.guarantee import LEAST_MOVE, NEAREST, Coarsen, Rule, Safety, Withhold, emitted, movement
+from reticent.process.guarantee import (
+    LEAST_MOVE,
+    NEAREST,
+    Coarsen,
+    Labels,
+    Rule,
+    Safety,
+    Withhold,
+    emitted,
+    movement,
+)
 from reticent.process.value_kernels import REFINEMENTS, CostToGo, ValueKernels
 from reticent.types import (
     Allowed,
@@ -120,9 +130,9 @@ class ReleaseProcess(eqx.Module):
         self.first_kernels = _kernels(self.rule, self.prior, self.channel, self.limit)
 
     def with_value_kernels(self, going_on: CostToGo, refinements: int = REFINEMENTS) -> "ReleaseProcess":
-        """The coarsening process whose merged symbols carry what going on is worth, instead of labels only."""
-        assert self.enforce == "coarsen"
-        rule = ValueKernels(going_on, self.error_penalty, refinements)
+        """The process whose merged symbols carry what going on is worth, instead of labels only."""
+        assert isinstance(self.rule, Labels)
+        rule = ValueKernels(self.rule, going_on, self.error_penalty, refinements)
         first_kernels = _kernels(rule, self.prior, self.channel, self.limit)
         return eqx.tree_at(
             lambda p: (p.rule, p.first_kernels), self, (rule, first_kernels), is_leaf=lambda x: isinstance(x, Rule)

@@ -1,9 +1,10 @@
 """Value kernels: merged symbols that carry what going on is worth, not only what to declare.
 
-Beside the |U| symbols "stop and declare u", whose readings cost lambda P(z, not u), there are |U| symbols "go on". The
-cost of going on is not linear, so each of those is priced by the tangent plane of the learned cost to go at a reference
-posterior: first those of the label kernels' merged symbols, then those that the last program made. The cost to go is
-not concave here, so tangents are a heuristic: per sensor, the kernel of least expected cost to go among all is kept.
+Under coarsening, beside the |U| symbols "stop and declare u", whose readings cost lambda P(z, not u), there are |U|
+symbols "go on". The cost of going on is not linear, so each of those is priced by the tangent plane of the learned cost
+to go at a reference posterior: first those of the label kernels' merged symbols, then those that the last program made.
+Under withholding the one merged symbol is priced so. The cost to go is not concave here, so tangents are a heuristic:
+per sensor, the kernel of least expected cost to go among all is kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from reticent.belief.bayes import normalise, useful_joint
-from reticent.process.guarantee import Rule, Safety, label_costs
+from reticent.belief.bayes import normalise
+from reticent.process.guarantee import Labels, Rule, Safety
 from reticent.types import Array, Belief, Kernels, PerSensor, Scalar
 
 CostToGo = Callable[[Belief, Scalar], Scalar]
@@ -26,25 +27,28 @@ LEAST_MASS = 1e-9
 class ValueKernels(Rule):
     """Kernels of least expected cost to go, given what going on is worth at a belief.
 
-    Without `refinements` they are the label kernels, in the shape of value kernels: for a value that is still raw.
+    Without `refinements` they are those of `labels`, in the shape of value kernels: for a value that is still raw.
     """
 
+    labels: Labels
     going_on: CostToGo
     error_penalty: Scalar
     refinements: int = eqx.field(static=True, default=REFINEMENTS)
 
     def kernels(self, safety: Safety) -> Kernels:
         joint = jnp.moveaxis(safety.belief[None, :, :, None] * safety.channel, -1, 1)
-        useful = useful_joint(safety.belief, safety.channel)
         raw = jax.vmap(jax.vmap(self._weighted_value))(joint)
-        stops = self.error_penalty * (safety.law[None] - useful)
+        costs = self.labels.costs(safety)
+        stops = self.error_penalty * costs[1:] if self.labels.declares else costs[:0]
+        # A symbol that cannot declare anything may be worth stopping at, too.
+        priced = self._weighted_going_on if len(stops) else self._weighted_value
 
-        label = safety.cheapest(label_costs(safety))
-        best = jnp.concatenate([label, jnp.zeros_like(label[:, 1:])], axis=1)
+        label = safety.cheapest(costs)
+        best = jnp.pad(label, ((0, 0), (0, len(stops)), (0, 0)))
         least = self._expected(best, joint, raw)
         reference = self._posteriors(label[:, 1:], joint, safety.belief)
         for _ in range(self.refinements):
-            tangents = jax.vmap(jax.vmap(jax.grad(self._weighted_going_on)))(reference)
+            tangents = jax.vmap(jax.vmap(jax.grad(priced)))(reference)
             going_on = jnp.einsum("azsu,amsu->maz", joint, tangents)
             kernels = safety.cheapest(jnp.concatenate([raw[None], stops, going_on]))
             expected = self._expected(kernels, joint, raw)
@@ -55,6 +59,8 @@ class ValueKernels(Rule):
         return best
 
     def merged(self, useful: Sequence[str]) -> list[str]:
+        if not self.labels.declares:
+            return self.labels.merged(useful)
         return [f"{what}: {name}" for what in ("declare", "go on") for name in useful]
 
     def _weighted_going_on(self, joint: Belief) -> Scalar:
