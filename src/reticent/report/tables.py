@@ -2,9 +2,8 @@
 
 import polars as pl
 
-from reticent.problem.task import GUARANTEED
-
 AGENT = "agent"
+GUARANTEED = ("withhold", "coarsen")
 PERCENT = ("accuracy_useful", "accuracy_secret", "violation_rate")
 
 

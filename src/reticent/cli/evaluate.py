@@ -1,0 +1,83 @@
+"""`reticent evaluate`."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import Positional, arg
+
+from reticent.cli.options import EnforceOption, check_seed, check_writable
+from reticent.cli.terminal import console
+
+if TYPE_CHECKING:
+    from reticent.audit.metrics import Evaluation
+    from reticent.problem.task import Task
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Simulate a saved policy: cost, stopping time, accuracies, violations, each with its interval."""
+
+    policy: Annotated[Positional[Path], arg(metavar="POLICY")]
+    """A policy file."""
+    episodes: int = 100_000
+    """Episodes to simulate."""
+    enforce: EnforceOption | None = None
+    """Another way to keep the bound than the policy was trained for."""
+    traces: Path | None = None
+    """Write all that was released to this Parquet file: see docs/traces.md."""
+    seed: int = 1
+    """Seed of the simulation."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Load, simulate, print."""
+        from reticent.audit.metrics import check_episodes, summarise
+        from reticent.audit.traces import write_traces
+        from reticent.compile_cache import use_compile_cache
+        from reticent.policy.saved import policy_of
+        from reticent.policy.store import PolicyFile
+        from reticent.process.rollout import simulate, simulate_traced
+
+        check_seed(self.seed)
+        check_episodes(self.episodes)
+        if self.traces:
+            check_writable(self.traces)
+        use_compile_cache()
+        file = PolicyFile.load(self.policy)
+        if self.enforce:
+            file = replace(file, task=replace(file.task, enforce=self.enforce))
+        process, policy = policy_of(file)
+        with console().status(f"Simulating {self.episodes:,} episodes ..."):
+            if self.traces:
+                records, sent = simulate_traced(process, policy.act, self.episodes, self.seed)
+                write_traces(self.traces, file.task, process, records, sent)
+            else:
+                records = simulate(process, policy.act, self.episodes, self.seed)
+        evaluation = summarise(records, self.seed)
+        if self.json:
+            print(json.dumps({"policy": str(self.policy), **evaluation.to_json()}))
+        else:
+            _print_evaluation(evaluation, file.task)
+            if self.traces:
+                print(f"What was released: {self.traces}")
+
+
+def _print_evaluation(evaluation: "Evaluation", task: "Task") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{evaluation.episodes:,} episodes, seed {evaluation.seed}: estimates with 95 % intervals")
+    for heading in ("", "value", "from", "to"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    rows = {name.replace("_", " "): value for name, value in vars(evaluation).items() if hasattr(value, "low")}
+    for name, per_class, classes in (
+        ("useful", evaluation.accuracy_per_useful, task.model.useful),
+        ("secret", evaluation.accuracy_per_secret, task.model.secrets),
+    ):
+        rows |= {f"accuracy {name} {c}": value for c, value in zip(classes, per_class, strict=True) if value}
+    for name, number in rows.items():
+        table.add_row(name, *(f"{x:.4f}" for x in (number.value, number.low, number.high)))
+    Console().print(table)

@@ -1,0 +1,72 @@
+"""Options that several commands share, and what they mean: the problem, the bound, the prices."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.problem.model import ReleaseModel
+    from reticent.problem.task import Enforcement, Task
+
+EnforceOption = Literal["penalty", "withhold", "coarsen", "mask", "paper"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What must not become known: give one of the two."""
+
+    confidence: float | None = None
+    """Limit L_B on the provider's confidence in any secret; anything above 1 means no bound."""
+    information: float | None = None
+    """Limit L_MI on the information about the secret along every path, in bits."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What is wanted."""
+
+    time_cost: float = 1.0
+    """Price C_T of one release."""
+    error_penalty: float = 50.0
+    """Price lambda of a wrong guess of the useful value at the stop."""
+    violation_cost: float = 50.0
+    """Price C_B of crossing the confidence bound; `inf` means inadmissible."""
+
+
+def model_of(problem: str) -> "ReleaseModel":
+    """The model of a problem file, or the synthetic one."""
+    from reticent.problem.model import read_problem
+    from reticent.problem.synthetic import synthetic
+
+    return synthetic() if problem == "synthetic" else read_problem(problem)
+
+
+def task_of(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: "Enforcement | None" = None) -> "Task":
+    """The task that the options describe."""
+    from reticent.problem.bound import ConfidenceBound, InformationBound
+    from reticent.problem.objective import Objective
+    from reticent.problem.task import Task
+
+    if (bounds.confidence is None) == (bounds.information is None):
+        raise InputError("Give one bound: --confidence L or --information BITS.")
+    if bounds.confidence is not None:
+        bound = ConfidenceBound(bounds.confidence)
+    else:
+        assert bounds.information is not None
+        bound = InformationBound(bounds.information)
+    return Task(model, bound, Objective(**vars(prices)), enforce)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written, before any work is done."""
+    if not os.access(path.resolve().parent, os.W_OK):
+        raise InputError(f"There is no folder {str(path.parent)!r} that {path.name!r} can be written into.")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is not a seed."""
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed must lie between 0 and 2^32 - 1, but is {seed}.")
