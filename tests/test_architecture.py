@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "reticent"
-BASE = {"errors", "types", "cores"}
+BASE = {"errors", "types", "cores", "estimate"}
 MAY_READ = {
     "errors": set(),
     "types": set(),
     "cores": set(),
+    "estimate": set(),
     "provenance": set(),
     "compile_cache": set(),
     "problem": BASE,

@@ -32,7 +32,7 @@ def run(monkeypatch, capsys, tmp_path):
 
 def test_help_lists_every_command():
     done = subprocess.run([sys.executable, "-m", "reticent", "--help"], capture_output=True, text=True, check=True)
-    assert all(name in done.stdout for name in ("demo", "reproduce", "solve", "train", "evaluate"))
+    assert all(name in done.stdout for name in ("demo", "reproduce", "solve", "train", "evaluate", "certify", "export"))
 
 
 @pytest.mark.parametrize(("penalty", "value"), [("50", 7.342248), ("inf", 7.342248)])
@@ -82,11 +82,17 @@ def test_solve_says_it_in_words(run):
         (("train", "p1.json", "--confidence", 0.8, "--tolerance", -1, "-o", "x"), "--tolerance must be zero"),
         (("train", "p1.json", "--information", 0.8, "--enforce", "coarsen", "-o", "x"), "enforced by one of"),
         (("train", "p1.json", "--confidence", 0.8, "--kernels", "value", "-o", "x"), "--kernels value needs"),
+        (("train", "p1.json", "--confidence", 0.8, "--enforce", "answer", "-o", "x"), "answer needs --method"),
         (("evaluate", "p1.json", "--traces", "no/where.parquet"), "There is no folder 'no'"),
         (("evaluate", "p1.json", "--episodes", 1), "At least two episodes"),
         (("evaluate", "p1.json"), "damaged or not a policy file"),
         (("evaluate", "none.safetensors"), "There is no policy file"),
         (("reproduce", "synthetic", "--seeds", 0), "too few"),
+        (("export", "p1.json", "-o", "x.onnx"), "must end in .pomdp"),
+        (("export", "p1.json", "-o", "no/where.pomdp"), "There is no folder 'no'"),
+        (("export", "p1.json", "-o", "x.pomdp", "--discount", 1.5), "discount must lie above 0"),
+        (("export", "p1.json", "-o", "x.pomdp", "--discount", 0.9), "might never stop"),
+        (("export", "none.json", "-o", "x.pomdp"), "Cannot read the problem file 'none.json'"),
     ],
 )
 def test_bad_input_ends_with_one_sentence_and_code_two(run, words, sentence):
@@ -140,3 +146,92 @@ def test_the_guarantee_from_training_to_traces(run, tmp_path):
     code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--enforce", "penalty", "--json")
     assert code == 0
     assert json.loads(out)["cost"]["value"] != kept["cost"]["value"]
+
+
+def test_answers_instead_of_readings(run, monkeypatch):
+    monkeypatch.setattr("reticent.solve.answer.answer.__defaults__", (0, 2**15))
+    words = ("--confidence", 0.7, "--enforce", "answer", "--method", "value-iteration", "--rounds", 10)
+    code, out, _ = run("train", "p1.json", *words, "-o", "p.safetensors", "--json")
+    assert code == 0
+    assert (json.loads(out)["done"], json.loads(out)["unit"]) == (10, "rounds")
+    code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--json")
+    assert code == 0
+    assert json.loads(out)["violation_rate"]["value"] == 0
+    assert json.loads(out)["cost"]["value"] < 25
+    for extra, sentence in ((("--traces", "t.parquet"), "no traces"), (("--enforce", "penalty"), "in no other way")):
+        code, out, err = run("evaluate", "p.safetensors", *extra)
+        assert (code, out) == (2, "")
+        assert sentence in err
+
+
+def test_export_for_other_solvers(run, tmp_path):
+    words = ("--discount", 0.99, "--time-cost", 0.5, "--error-penalty", 20)
+    code, out, _ = run("export", "p1.json", "-o", "p1.pomdp", *words)
+    assert (code, out) == (0, "Saved p1.pomdp.\n")
+    lines = (tmp_path / "p1.pomdp").read_text().splitlines()
+    assert "discount: 0.99" in lines
+    assert "R: read_a0 : pair_s0_u0 : * : * -0.5" in lines
+    assert "R: declare_u0 : pair_s0_u1 : * : * -20.0" in lines
+    (tmp_path / "taken.pomdp").mkdir()
+    code, _, err = run("export", "synthetic", "-o", "taken.pomdp")
+    assert code == 2
+    assert "Cannot write 'taken.pomdp'" in err
+    assert json.loads(run("export", "synthetic", "-o", "s.pomdp", "--json")[1]) == {"file": "s.pomdp"}
+
+
+def test_solve_the_expected_information_problem(run):
+    words = ("solve", "p1.json", "--expected-information", 0.05)
+    code, out, _ = run(*words, "--horizon", 8, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert (record["kind"], record["horizon"]) == ("exact", 8)
+    assert record["cost"] == pytest.approx(8.209259, abs=1e-6)
+    assert record["multiplier"] == pytest.approx(90.763260, abs=1e-6)
+    assert record["leakage_bits"] == pytest.approx(0.05)
+    assert [share["first"] for share in record["mixture"]] == ["a0", "a0"]
+    assert sum(share["weight"] * share["cost"] for share in record["mixture"]) == pytest.approx(record["cost"])
+    code, out, _ = run(*words, "--horizon", 8)
+    assert code == 0
+    assert "The optimal cost is 8.209259; one more bit would save 90.76" in out
+    assert "a draw between two policies" in out
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "needs --horizon" in err
+
+
+def test_train_for_expected_information_and_evaluate(run):
+    words = ("--expected-information", 0.02, "--steps", 20_000, "-o", "p.safetensors", "--json")
+    assert run("train", "p1.json", *words)[0] == 0
+    code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["violation_rate"]["value"] == 0.0
+    # The learned price of a bit is in the file, so what was said is charged.
+    assert record["cost"]["value"] > record["cost_without_penalty"]["value"]
+
+
+def test_certify_a_small_problem_exactly(run):
+    code, out, _ = run("certify", "p1.json", "--confidence", 0.8, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["kind"] == "exact"
+    assert record["lower"]["value"] == pytest.approx(7.342248, abs=1e-6)
+    assert record["gap"] == pytest.approx(0, abs=1e-6)
+
+
+def test_certify_a_policy(run):
+    words = ("--confidence", 0.7, "--method", "value-iteration", "--rounds", 20)
+    assert run("train", "p1.json", *words, "-o", "p.safetensors")[0] == 0
+    code, out, _ = run("certify", "p.safetensors", "--episodes", 5000, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["lower"]["value"] == pytest.approx(7.740456, abs=1e-6)
+    # Beyond twice the interval's reach, four standard errors, a policy would be better than the best.
+    upper = record["upper"]
+    assert upper["value"] + 2 * (upper["high"] - upper["value"]) >= 7.740456
+    code, out, _ = run("certify", "p.safetensors", "--episodes", 5000)
+    assert code == 0
+    assert "No policy costs less than 7.74" in out
+    code, _, err = run("certify", "p.safetensors", "--confidence", 0.7)
+    assert code == 2
+    assert "leave those options out" in err

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import pytest
 from scipy.stats import beta
 
-from reticent.audit.metrics import evaluate, mean, rate
+from reticent.audit.metrics import evaluate
+from reticent.estimate import mean, rate
 from reticent.errors import InputError
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, RandomSensor

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from reticent.errors import InputError
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, two_binary_sensors
 from reticent.problem.task import Task
@@ -17,8 +17,10 @@ def test_a_confidence_bound_must_lie_above_the_prior(limit):
 
 @pytest.mark.parametrize("bits", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_information_bound_must_be_positive(bits):
-    with pytest.raises(InputError, match="information bound"):
+    with pytest.raises(InputError, match="The information bound"):
         Task(synthetic(), InformationBound(bits))
+    with pytest.raises(InputError, match="The expected-information bound"):
+        Task(synthetic(), ExpectedInformationBound(bits))
 
 
 @pytest.mark.parametrize("prices", [{"time_cost": 0.0}, {"error_penalty": -1.0}, {"violation_cost": float("nan")}])
@@ -30,7 +32,12 @@ def test_prices_are_checked(prices):
 def test_enforcement_follows_the_bound():
     assert Task(synthetic(), ConfidenceBound(0.8)).enforce == "penalty"
     assert Task(synthetic(), InformationBound(0.8)).enforce == "mask"
-    with pytest.raises(InputError, match="'withhold', 'coarsen', 'paper'"):
+    assert Task(synthetic(), ExpectedInformationBound(0.8)).enforce == "multiplier"
+    with pytest.raises(InputError, match="'multiplier'"):
+        Task(synthetic(), ExpectedInformationBound(0.8), enforce="mask")
+    with pytest.raises(InputError, match="'mask', 'paper'"):
+        Task(synthetic(), InformationBound(0.8), enforce="multiplier")
+    with pytest.raises(InputError, match="'withhold', 'coarsen'"):
         Task(synthetic(), ConfidenceBound(0.8), enforce="mask")
     with pytest.raises(InputError, match="finite violation cost"):
         Task(synthetic(), ConfidenceBound(0.8), Objective(violation_cost=float("inf")), enforce="paper")
@@ -38,7 +45,7 @@ def test_enforcement_follows_the_bound():
         Task(synthetic(), ConfidenceBound(0.8), horizon=0)
 
 
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.5)])
+@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.5), ExpectedInformationBound(0.5)])
 def test_json_round_trip(bound):
     task = Task(two_binary_sensors(), bound, Objective(0.5, 40.0, float("inf")), horizon=17)
     again = Task.from_json(json.loads(json.dumps(task.to_json(), allow_nan=False)))

@@ -10,11 +10,11 @@ import pytest
 from reticent import __version__
 from reticent.report.page import write_report
 from reticent.report.tables import summary
-from reticent.study.cell import AGENT, NO_PROTECTION, Cell
+from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, Cell
 from reticent.study.run import run_study
-from reticent.study.synthetic import CONFIDENCES, GUARANTEES, INFORMATION_BITS, Setting, plan
+from reticent.study.synthetic import CONFIDENCES, EXTRAS, INFORMATION_BITS, LIMITS, QUICK_EXTRAS, Setting, plan
 
-TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",), guarantees=GUARANTEES)
+TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",), extras=EXTRAS)
 
 
 def test_the_plan_has_every_panel():
@@ -24,8 +24,8 @@ def test_the_plan_has_every_panel():
     agents = {(cell.kind, cell.limit) for cell in cells if cell.policy == AGENT}
     assert agents == {("confidence", x) for x in CONFIDENCES} | {("information", x) for x in INFORMATION_BITS}
     assert len({cell.error_penalty for cell in cells if cell.limit == 1.0}) == 6
-    kept = {(cell.enforce, cell.policy, cell.limit) for cell in cells if cell.enforce in ("withhold", "coarsen")}
-    assert kept == {(*guarantee, limit) for guarantee in GUARANTEES for limit in CONFIDENCES}
+    planned = {(cell.kind, cell.enforce, cell.policy, cell.limit) for cell in cells}
+    assert {(*extra, limit) for extra in EXTRAS for limit in LIMITS[extra[0]]} <= planned
     assert sum(cell.policy == NO_PROTECTION for cell in cells) == 1
 
 
@@ -33,6 +33,9 @@ def _row(cell: Cell) -> dict:
     """A finished cell as `run_cell` saves it, with made-up numbers."""
     number = {"value": 0.5, "low": 0.4, "high": 0.6, "interval": "normal"}
     measures = ("cost", "releases", "confidence_useful", "accuracy_useful", "accuracy_secret", "violation_rate")
+    measures += ("spent_bits", "cost_without_penalty")
+    if cell.policy == FLOOR:
+        measures = ("cost",)
     return {
         **vars(cell),
         "version": __version__,
@@ -70,7 +73,17 @@ def test_the_report_is_one_self_contained_page(tmp_path):
     assert "A &lt;tiny&gt; study" in page
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     assert not re.search(r"(src|href)=", markup)
-    assert page.count("<figure>") == 12
+    assert page.count("<figure>") == 13
     figures = {path.name for path in (tmp_path / "figures").iterdir()}
     assert {"synthetic.png", "synthetic.svg", "guarantee.png", "trade_off.png", "confidence_time.svg"} <= figures
-    assert len(summary(pl.read_parquet(tmp_path / "results.parquet"))) == 11 * 2 + 5 * len(GUARANTEES) + 1
+    table = summary(pl.read_parquet(tmp_path / "results.parquet"))
+    assert len(table) == 11 * 2 + sum(len(LIMITS[kind]) for kind, _, _ in EXTRAS) + 1
+    # The floor has a cost and nothing else.
+    assert set(table.filter(pl.col("policy") == FLOOR)["releases"]) == {"-"}
+
+
+def test_a_quick_study_leaves_out_what_it_cannot_compare(tmp_path):
+    from reticent.study.run import _write_results
+
+    _write_results(tmp_path, "Quick", [_row(cell) for cell in plan(replace(TINY, extras=QUICK_EXTRAS))])
+    assert write_report(tmp_path).read_text().count("<figure>") == 12

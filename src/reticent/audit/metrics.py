@@ -1,44 +1,26 @@
 """One record of how a policy does in a process: every number with its interval and what kind of number it is."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
-
-import numpy as np
-from scipy import stats
+from typing import Any
 
 from reticent.errors import InputError
+from reticent.estimate import CONFIDENCE_LEVEL, Estimate, mean, rate
 from reticent.policy.policy import Policy
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import Episode, simulate
-
-CONFIDENCE_LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number from simulation with its 95 % interval.
-
-    "mean": normal interval from the standard error. "rate": Clopper-Pearson, valid for any number of episodes.
-    """
-
-    value: float
-    low: float
-    high: float
-    interval: Literal["normal", "Clopper-Pearson"]
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """How a policy did over many independent episodes. All fields but the counts are estimates.
 
-    `cost` is what the objective charges; `cost_without_penalty` leaves the violation cost out. `releases` is the
-    stopping time tau. `confidence_useful` is max_u beta(u) at the end, `confidence_secret` max_s beta(s) at the end,
-    `highest_confidence_secret` the largest max_s beta(s) on the way. Accuracies are of the provider's best guess at
-    the end, which is exact Bayes with the true model. `violation_rate` counts episodes that ever crossed the bound,
-    `truncated_rate` those cut at the horizon (and charged for declaring there).
+    `cost` is what the objective charges; `cost_without_penalty` leaves out what the bound charges: the violation
+    cost, or the multiplier's part of the stop. `releases` is the stopping time tau. `spent_bits` is the ledger, whose
+    mean estimates H(S) - E[H(beta_tau(S))] without bias. `confidence_useful` is max_u beta(u) at the end,
+    `confidence_secret` max_s beta(s) at the end, `highest_confidence_secret` the largest max_s beta(s) on the way.
+    Accuracies are of the provider's best guess at the end, which is exact Bayes with the true model. `violation_rate`
+    counts episodes that ever crossed the bound, `truncated_rate` those cut at the horizon (and charged for declaring
+    there).
     """
 
     episodes: int
@@ -96,22 +78,6 @@ def summarise(records: Episode, seed: int) -> Evaluation:
         violation_rate=rate(records.violated),
         truncated_rate=rate(records.truncated),
     )
-
-
-def mean(values: Any) -> Estimate:
-    """Mean with a normal interval."""
-    values = np.asarray(values, float)
-    centre, error = float(values.mean()), float(stats.sem(values))
-    reach = float(stats.norm.ppf(0.5 + CONFIDENCE_LEVEL / 2)) * error
-    return Estimate(centre, centre - reach, centre + reach, "normal")
-
-
-def rate(happened: Any) -> Estimate:
-    """Share of episodes with the exact binomial (Clopper-Pearson) interval."""
-    happened = np.asarray(happened, bool)
-    count, trials = int(happened.sum()), happened.size
-    interval = stats.binomtest(count, trials).proportion_ci(CONFIDENCE_LEVEL, method="exact")
-    return Estimate(count / trials, float(interval.low), float(interval.high), "Clopper-Pearson")
 
 
 def _rate_or_none(happened: Any) -> Estimate | None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import tyro
 
+from reticent.cli.certify import Certify
 from reticent.cli.evaluate import Evaluate
+from reticent.cli.export import Export
 from reticent.cli.solve import Solve
 from reticent.cli.study import Demo, Reproduce
 from reticent.cli.train import Train
@@ -22,6 +24,8 @@ COMMANDS: dict[str, Any] = {
     "solve": Solve,
     "train": Train,
     "evaluate": Evaluate,
+    "certify": Certify,
+    "export": Export,
 }
 RESUMED = (Demo, Reproduce, Train)
 DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service learns the useful thing

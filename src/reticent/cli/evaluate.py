@@ -9,10 +9,13 @@ from tyro.conf import Positional, arg
 
 from reticent.cli.options import EnforceOption, check_seed, check_writable
 from reticent.cli.terminal import console
+from reticent.errors import InputError
 
 if TYPE_CHECKING:
     from reticent.audit.metrics import Evaluation
+    from reticent.policy.store import PolicyFile
     from reticent.problem.task import Task
+    from reticent.process.rollout import Episode
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,8 @@ class Evaluate:
     def run(self) -> None:
         """Load, simulate, print."""
         from reticent.audit.metrics import check_episodes, summarise
-        from reticent.audit.traces import write_traces
         from reticent.compile_cache import use_compile_cache
-        from reticent.policy.saved import policy_of
         from reticent.policy.store import PolicyFile
-        from reticent.process.rollout import simulate, simulate_traced
 
         check_seed(self.seed)
         check_episodes(self.episodes)
@@ -47,15 +47,12 @@ class Evaluate:
             check_writable(self.traces)
         use_compile_cache()
         file = PolicyFile.load(self.policy)
+        if self.enforce and "answer" in (self.enforce, file.kind) and self.enforce != file.task.enforce:
+            raise InputError("A policy for answers keeps its bound in no other way, and no other policy can answer.")
         if self.enforce:
             file = replace(file, task=replace(file.task, enforce=self.enforce))
-        process, policy = policy_of(file)
         with console().status(f"Simulating {self.episodes:,} episodes ..."):
-            if self.traces:
-                records, sent = simulate_traced(process, policy.act, self.episodes, self.seed)
-                write_traces(self.traces, file.task, process, records, sent)
-            else:
-                records = simulate(process, policy.act, self.episodes, self.seed)
+            records = self._answers(file) if file.kind == "answer" else self._releases(file)
         evaluation = summarise(records, self.seed)
         if self.json:
             print(json.dumps({"policy": str(self.policy), **evaluation.to_json()}))
@@ -63,6 +60,25 @@ class Evaluate:
             _print_evaluation(evaluation, file.task)
             if self.traces:
                 print(f"What was released: {self.traces}")
+
+    def _releases(self, file: "PolicyFile") -> "Episode":
+        from reticent.audit.traces import write_traces
+        from reticent.policy.saved import policy_of
+        from reticent.process.rollout import simulate, simulate_traced
+
+        process, policy = policy_of(file)
+        if not self.traces:
+            return simulate(process, policy.act, self.episodes, self.seed)
+        records, sent = simulate_traced(process, policy.act, self.episodes, self.seed)
+        write_traces(self.traces, file.task, process, records, sent)
+        return records
+
+    def _answers(self, file: "PolicyFile") -> "Episode":
+        from reticent.policy.saved import answer_of
+
+        if self.traces:
+            raise InputError("This policy answers and releases no readings, so there are no traces to write.")
+        return answer_of(file).simulate(self.episodes, self.seed)
 
 
 def _print_evaluation(evaluation: "Evaluation", task: "Task") -> None:

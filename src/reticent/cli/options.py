@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     from reticent.problem.model import ReleaseModel
     from reticent.problem.task import Enforcement, Task
 
-EnforceOption = Literal["penalty", "withhold", "coarsen", "mask", "paper"]
+EnforceOption = Literal["penalty", "withhold", "coarsen", "answer", "mask", "multiplier", "paper"]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What must not become known: give one of the two."""
+    """What must not become known: give exactly one."""
 
     confidence: float | None = None
     """Limit L_B on the provider's confidence in any secret; anything above 1 means no bound."""
     information: float | None = None
     """Limit L_MI on the information about the secret along every path, in bits."""
+    expected_information: float | None = None
+    """Limit on the information about the secret that an episode gives on average, in bits."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,16 @@ def model_of(problem: str) -> "ReleaseModel":
 
 def task_of(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: "Enforcement | None" = None) -> "Task":
     """The task that the options describe."""
-    from reticent.problem.bound import ConfidenceBound, InformationBound
+    from reticent.problem.bound import ConfidenceBound, ExpectedInformationBound, InformationBound
     from reticent.problem.objective import Objective
     from reticent.problem.task import Task
 
-    if (bounds.confidence is None) == (bounds.information is None):
-        raise InputError("Give one bound: --confidence L or --information BITS.")
-    if bounds.confidence is not None:
-        bound = ConfidenceBound(bounds.confidence)
-    else:
-        assert bounds.information is not None
-        bound = InformationBound(bounds.information)
+    kinds = (ConfidenceBound, InformationBound, ExpectedInformationBound)
+    limits = (bounds.confidence, bounds.information, bounds.expected_information)
+    given = [kind(limit) for kind, limit in zip(kinds, limits, strict=True) if limit is not None]
+    if len(given) != 1:
+        raise InputError("Give one bound: --confidence L, --information BITS or --expected-information BITS.")
+    [bound] = given
     return Task(model, bound, Objective(**vars(prices)), enforce)
 
 

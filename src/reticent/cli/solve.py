@@ -1,8 +1,10 @@
 """`reticent solve`."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -10,10 +12,13 @@ from reticent.cli.options import Bounds, Prices, model_of, task_of
 from reticent.cli.terminal import console
 from reticent.errors import InputError
 
+if TYPE_CHECKING:
+    from reticent.problem.task import Task
+
 
 @dataclass(frozen=True)
 class Solve:
-    """Bracket the optimal cost of a small problem exactly."""
+    """Bracket the optimal cost of a small problem exactly, or find it under --expected-information."""
 
     problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
     """A JSON problem file, or `synthetic`."""
@@ -29,22 +34,47 @@ class Solve:
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Solve and print the bracket."""
-        from reticent.solve.lattice import TOLERANCE, solve_lattice
-
+        """Solve and print what was found."""
         for name, value in (("horizon", self.horizon), ("max-nodes", self.max_nodes)):
             if value is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, but is {value}.")
         task = task_of(model_of(self.problem), self.bound, self.prices)
         if self.horizon is None and self.bound.information is not None:
             raise InputError("The information bound needs --horizon: its lattice grows with the order of releases.")
-        with console().status("Building the lattice ...") as status:
-            bracket = solve_lattice(
-                task,
-                self.horizon,
-                max_nodes=self.max_nodes,
-                report=lambda depth, nodes: status.update(f"Building the lattice: depth {depth}, {nodes:,} nodes"),
-            )
+        if self.bound.expected_information is None:
+            self._bracket(task)
+        elif self.horizon is None:
+            raise InputError("The expected-information bound needs --horizon: it is solved for a number of releases.")
+        else:
+            self._mixture(task, self.horizon)
+
+    def _mixture(self, task: "Task", horizon: int) -> None:
+        from reticent.solve.expected_information import solve_expected
+
+        with _building() as report:
+            solution = solve_expected(task, horizon, self.max_nodes, report)
+        actions = [*task.model.sensors, "stop"]
+        mixture = [
+            {"weight": share.weight, **asdict(share.policy), "first": actions[share.policy.first]}
+            for share in solution.mixture
+        ]
+        if self.json:
+            exact = {"kind": "exact", "leakage_bits": solution.leakage_bits}
+            print(json.dumps({**asdict(solution), "mixture": mixture, **exact}))
+            return
+        print(f"The optimal cost is {solution.cost:.6f}; one more bit would save {solution.multiplier:.6f}.")
+        if len(mixture) > 1:
+            print("It takes a draw between two policies at the start of each episode:")
+        for share in mixture:
+            chance, cost, bits = share["weight"], share["cost"], share["leakage_bits"]
+            print(f"- chance {chance:.6f}: cost {cost:.6f}, {bits:.6f} bits, first action: {share['first']}")
+        print(f"{solution.nodes:,} nodes, at most {solution.horizon} releases.")
+
+    def _bracket(self, task: "Task") -> None:
+        from reticent.solve.lattice import TOLERANCE, solve_lattice
+
+        with _building() as report:
+            bracket = solve_lattice(task, self.horizon, max_nodes=self.max_nodes, report=report)
         first = [*task.model.sensors, "stop"][bracket.first]
         closed = self.horizon is not None or bracket.gap <= TOLERANCE
         record = {**asdict(bracket), "first": first, "gap": bracket.gap, "closed": closed, "kind": "exact bracket"}
@@ -55,3 +85,10 @@ class Solve:
             print(f"{bracket.nodes:,} nodes, at most {bracket.horizon} releases.")
             if not closed:
                 print("The bracket is still open: --max-nodes ended the search.")
+
+
+@contextmanager
+def _building() -> Iterator[Callable[[int, int], None]]:
+    """A line on the terminal that says how far the lattice is."""
+    with console().status("Building the lattice ...") as status:
+        yield lambda depth, nodes: status.update(f"Building the lattice: depth {depth}, {nodes:,} nodes")

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import Bounds, EnforceOption, Prices, check_seed, check_writable, model_of, task_of
-from reticent.cli.terminal import progress_bar
+from reticent.cli.terminal import console, progress_bar
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
+    from reticent.policy.answer import Answer
+    from reticent.policy.lookahead import Lookahead
     from reticent.problem.task import Task
     from reticent.process.release import ReleaseProcess
 
@@ -34,7 +36,9 @@ class Train:
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
     enforce: EnforceOption | None = None
     """How the bound is kept. `withhold` and `coarsen` never cross --confidence; its default `penalty` pays for it.
-    `mask` never crosses --information. `paper`: the printed cost, for reproduction."""
+    `answer` sends no readings but one guess of U, and keeps --confidence: see docs/answer.md.
+    `mask` never crosses --information. `multiplier` keeps --expected-information, by a learned price of each bit.
+    `paper`: the printed cost, for reproduction."""
     method: Literal["a2c", "value-iteration"] = "a2c"
     """`value-iteration` computes with the known model: better policies, dearer decisions."""
     steps: int = 1_000_000
@@ -68,6 +72,8 @@ class Train:
         task = task_of(model_of(self.problem), self.bound, self.prices, self.enforce)
         if self.kernels == "value" and not (self.method == "value-iteration" and task.enforce in GUARANTEED):
             raise InputError("--kernels value needs --enforce withhold or coarsen, and --method value-iteration.")
+        if task.enforce == "answer" and self.method != "value-iteration":
+            raise InputError("--enforce answer needs --method value-iteration.")
         record = self._train(task)
         if self.json:
             print(json.dumps(record))
@@ -78,13 +84,15 @@ class Train:
 
     def _train(self, task: "Task") -> dict[str, Any]:
         from reticent.compile_cache import use_compile_cache
+        from reticent.policy.answer import private_task
         from reticent.policy.saved import policy_file
         from reticent.process.release import ReleaseProcess
         from reticent.provenance import provenance
         from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 
         use_compile_cache()
-        process = ReleaseProcess(task)
+        answers = task.enforce == "answer"
+        process = ReleaseProcess(private_task(task) if answers else task)
         run = self._agent(process) if self.method == "a2c" else self._values(process)
         partial = self.out.with_name(self.out.name + ".partial")
         whole = {**run.settings, "task": task.to_json()}
@@ -102,11 +110,18 @@ class Train:
                     save_checkpoint(partial, state, whole)
                     saved = time.perf_counter()
         origin = {**run.settings, "done": done, **provenance()}
-        policy_file(run.policy(state), task, run.settings, origin).save(self.out)
+        policy = self._answer(task, run.policy(state)) if answers else run.policy(state)
+        policy_file(policy, task, run.settings, origin).save(self.out)
         partial.unlink(missing_ok=True)
         seconds = time.perf_counter() - started
         speed = (done - before) / seconds
         return {"policy": str(self.out), "done": done, "unit": run.unit, "seconds": seconds, "per_second": speed}
+
+    def _answer(self, task: "Task", private: "Lookahead") -> "Answer":
+        from reticent.solve.answer import answer
+
+        with console().status("Finding the rule for answers, and confirming it ..."):
+            return answer(task, private, self.seed)
 
     def _agent(self, process: "ReleaseProcess") -> "_Training":
         from reticent.solve.a2c import RECIPES, initialise, policy_of, schedule, training

@@ -29,7 +29,12 @@ def lookahead_costs(process: ReleaseProcess, public: PublicState) -> PerSensor:
     end = process.error_penalty * (law - useful.max(0))
     if process.enforce == "penalty":
         end = jnp.where(process.may_enter_forbidden(public.belief), process.violation_cost * law, end)
-    return process.time_cost + end.sum(1)
+    costs = process.time_cost + end.sum(1)
+    if process.enforce == "multiplier":
+        # What one more release says about the secret is paid for at the stop, on average over its readings.
+        said = secret_information_bits(public.belief, process.channel)
+        costs = costs + process.leakage_cost(public.belief) + process.multiplier * said
+    return costs
 
 
 class OneStepLookahead(Policy):

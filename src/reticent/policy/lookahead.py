@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from reticent.belief.bayes import secret_marginal, useful_marginal
 from reticent.policy.network import Network, describe
 from reticent.policy.policy import Policy, best
 from reticent.process.release import PublicState, ReleaseProcess
@@ -17,25 +16,23 @@ KernelChoice = Literal["label", "value"]
 
 
 class ValueFunction(eqx.Module):
-    """V(beta, m) = min(stop cost, cost of going on): the stop is exact, only going on is learned."""
+    """V(beta, m) = min(stop cost, cost of going on): the stop is exact, only going on is learned.
 
+    Under "multiplier" only what comes on top of the bits said so far is learned, which stays in the range of the plain
+    stop cost: so the network keeps up while the price of a bit changes.
+    """
+
+    process: ReleaseProcess
     network: Network
-    error_penalty: Scalar
-    limit: Scalar
-    bound: Literal["confidence", "information"] = eqx.field(static=True)
-
-    def __init__(self, process: ReleaseProcess, network: Network) -> None:
-        self.network, self.error_penalty = network, process.error_penalty
-        self.limit, self.bound = process.limit, process.bound
 
     def __call__(self, belief: Belief, spent_bits: Scalar) -> Scalar:
-        stop = self.error_penalty * (1 - jnp.max(useful_marginal(belief)))
-        return jnp.minimum(stop, self.going_on(belief, spent_bits))
+        return jnp.minimum(self.process.stop_cost(belief), self.going_on(belief, spent_bits))
 
     def going_on(self, belief: Belief, spent_bits: Scalar) -> Scalar:
         """Learned cost of releasing at least once more and acting well from then on."""
-        used = (spent_bits if self.bound == "information" else jnp.max(secret_marginal(belief))) / self.limit
-        return self.error_penalty * self.network(describe(belief, used))[0].astype(belief.dtype)
+        seen = describe(belief, self.process.used(belief, spent_bits))
+        learned = self.process.error_penalty * self.network(seen)[0].astype(belief.dtype)
+        return learned + self.process.leakage_cost(belief) if self.process.enforce == "multiplier" else learned
 
 
 def going_on_costs(process: ReleaseProcess, value: ValueFunction, public: PublicState) -> PerSensor:

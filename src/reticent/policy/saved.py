@@ -1,9 +1,15 @@
 """From a policy file to the policy, whichever kind it is, and the process it acts in; and back."""
 
+import math
+from dataclasses import fields, replace
 from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
 
 from reticent.errors import InputError
 from reticent.policy.actor import Actor, Features, Inputs
+from reticent.policy.answer import Answer, AnswerRule, private_task
 from reticent.policy.lookahead import KernelChoice, Lookahead, lookahead_policy
 from reticent.policy.network import described, network_arrays, network_of
 from reticent.policy.policy import Policy
@@ -12,22 +18,29 @@ from reticent.problem.task import GUARANTEED, Task
 from reticent.process.release import ReleaseProcess
 
 WIDEST = 2**14
+RULE_ARRAYS = tuple(field.name for field in fields(AnswerRule))
 
 
-def policy_file(policy: Actor | Lookahead, task: Task, settings: dict[str, Any], provenance: dict[str, Any]):
+def policy_file(policy: Actor | Lookahead | Answer, task: Task, settings: dict[str, Any], provenance: dict[str, Any]):
     """The file that holds a policy; of the settings that it was made with, those that it is rebuilt from."""
     match policy:
         case Actor():
             kept = {"inputs": policy.features.inputs, "width": settings["width"], "greedy": policy.greedy}
+            kept |= _price(policy.features.process)
             return PolicyFile("actor", task, kept, network_arrays(policy.network), provenance)
         case Lookahead():
             kept = {"width": settings["width"], "kernels": settings["kernels"]}
+            kept |= _price(policy.process)
             return PolicyFile("lookahead", task, kept, network_arrays(policy.value.network), provenance)
+        case Answer():
+            arrays = network_arrays(policy.private.value.network)
+            arrays |= {name: np.ascontiguousarray(getattr(policy.rule, name)) for name in RULE_ARRAYS}
+            return PolicyFile("answer", task, {"width": settings["width"]}, arrays, provenance)
 
 
 def policy_of(file: PolicyFile) -> tuple[ReleaseProcess, Policy]:
     """The policy that a file holds and the process that it acts in."""
-    process = ReleaseProcess(file.task)
+    process = _process(file)
     match file.kind:
         case "actor":
             inputs, width, greedy = _actor_settings(file.settings)
@@ -39,6 +52,53 @@ def policy_of(file: PolicyFile) -> tuple[ReleaseProcess, Policy]:
             policy = lookahead_policy(process, network, kernels)
             return policy.process, policy
     raise InputError(f"This file holds a policy of kind {file.kind!r}, which this version does not know.")
+
+
+def answer_of(file: PolicyFile) -> Answer:
+    """The private policy and the public rule that a file of kind "answer" holds."""
+    if file.kind != "answer" or file.task.enforce != "answer":
+        raise InputError(f"This file holds a policy of kind {file.kind!r} that enforces by {file.task.enforce!r}.")
+    match file.settings:
+        case {"width": int(width)} if 1 <= width <= WIDEST:
+            pass
+        case _:
+            raise InputError(f"The policy file's settings {file.settings!r} do not describe a value.")
+    rule = _rule(file)
+    process = ReleaseProcess(private_task(file.task))
+    file = replace(file, arrays={name: array for name, array in file.arrays.items() if name not in RULE_ARRAYS})
+    network = network_of(file, described(*process.prior.shape), 1, width)
+    return Answer(file.task, lookahead_policy(process, network, "label"), rule)
+
+
+def _rule(file: PolicyFile) -> AnswerRule:
+    """The rule, if its arrays fit each other and the model; what they say is checked by the rule itself."""
+    found = {name: file.arrays[name] for name in RULE_ARRAYS if name in file.arrays}
+    secrets, useful = file.task.model.prior.shape
+    times = len(found["times"]) if found.get("times", np.zeros(())).ndim == 1 else 0
+    answers = times, useful
+    shapes = ((times,), (*answers, *answers), (*answers, secrets, useful), (times, secrets, useful), answers, (times,))
+    fits = [found[name].shape == shape for name, shape in zip(found, shapes, strict=False)]
+    kinds = [array.dtype == (np.int64 if name == "times" else np.float64) for name, array in found.items()]
+    if len(found) < len(RULE_ARRAYS) or times == 0 or not all(fits + kinds):
+        raise InputError("The policy file does not hold the arrays of an answer rule for its problem.")
+    if not all(np.isfinite(array).all() for array in found.values()):
+        raise InputError("The policy file holds numbers that are not finite.")
+    return AnswerRule(**found)
+
+
+def _price(process: ReleaseProcess) -> dict[str, float]:
+    """The learned multiplier, in cost per bit: it belongs to the policy, not to the task."""
+    return {"multiplier": float(process.multiplier)} if process.enforce == "multiplier" else {}
+
+
+def _process(file: PolicyFile) -> ReleaseProcess:
+    process = ReleaseProcess(file.task)
+    if process.enforce != "multiplier":
+        return process
+    match file.settings:
+        case {"multiplier": float(price)} if math.isfinite(price) and price >= 0:
+            return process.with_multiplier(jnp.asarray(price, float))
+    raise InputError(f"The policy file's settings {file.settings!r} do not name a multiplier of zero or more.")
 
 
 def _actor_settings(settings: Any) -> tuple[Inputs, int, bool]:

@@ -36,5 +36,22 @@ class InformationBound:
             raise InputError(f"The information bound must be a number of bits above 0, but is {self.limit_bits}.")
 
 
-Bound = ConfidenceBound | InformationBound
+@dataclass(frozen=True)
+class ExpectedInformationBound:
+    """H(S) - E[H(beta_tau(S))] <= limit_bits: what an episode says about the secret by its end, on average.
+
+    Weaker than `InformationBound`, which holds on every path: single episodes may say more.
+    """
+
+    limit_bits: float
+
+    def check(self, model: ReleaseModel) -> None:
+        """Refuse a limit that only silence about the secret would keep."""
+        if not (math.isfinite(self.limit_bits) and self.limit_bits > 0):
+            raise InputError(
+                f"The expected-information bound must be a number of bits above 0, but is {self.limit_bits}."
+            )
+
+
+Bound = ConfidenceBound | InformationBound | ExpectedInformationBound
 NO_BOUND = ConfidenceBound(2.0)

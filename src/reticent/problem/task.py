@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from reticent.errors import InputError
-from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 
-Enforcement = Literal["penalty", "withhold", "coarsen", "mask", "paper"]
+Enforcement = Literal["penalty", "withhold", "coarsen", "answer", "mask", "multiplier", "paper"]
 # How each kind of bound can be enforced; the first is the default.
-OF_CONFIDENCE: tuple[Enforcement, ...] = ("penalty", "withhold", "coarsen", "paper")
+OF_CONFIDENCE: tuple[Enforcement, ...] = ("penalty", "withhold", "coarsen", "answer", "paper")
 OF_INFORMATION: tuple[Enforcement, ...] = ("mask", "paper")
+OF_EXPECTED: tuple[Enforcement, ...] = ("multiplier",)
 # Those that never cross a bound on confidence.
 GUARANTEED: tuple[Enforcement, ...] = ("withhold", "coarsen")
 
@@ -24,7 +25,9 @@ class Task:
     `enforce` defaults to "penalty" for a confidence bound (the release that enters the forbidden region pays
     the violation cost and ends the episode) and to "mask" for an information bound (a sensor that would cross
     it cannot be chosen). "withhold" and "coarsen" never cross a confidence bound: readings that would are replaced
-    by merged symbols. "paper" is the printed cost, for reproduction. After `horizon` releases an episode is cut off.
+    by merged symbols. "answer" keeps it by releasing no readings, but one guess of U at a well-chosen time. A bound
+    on expected information is kept by "multiplier": what an episode has said about the secret has a price at the stop.
+    "paper" is the printed cost, for reproduction. After `horizon` releases an episode is cut off.
     """
 
     model: ReleaseModel
@@ -35,7 +38,7 @@ class Task:
 
     def __post_init__(self) -> None:
         self.bound.check(self.model)
-        ways = OF_CONFIDENCE if isinstance(self.bound, ConfidenceBound) else OF_INFORMATION
+        ways = _ways(self.bound)
         if self.enforce is None:
             object.__setattr__(self, "enforce", ways[0])
         if self.enforce not in get_args(Enforcement):
@@ -50,9 +53,7 @@ class Task:
     def to_json(self) -> dict[str, Any]:
         return {
             "problem": self.model.to_json(),
-            "bound": {"confidence": self.bound.limit}
-            if isinstance(self.bound, ConfidenceBound)
-            else {"information_bits": self.bound.limit_bits},
+            "bound": _bound_to_json(self.bound),
             "objective": {k: v if math.isfinite(v) else "inf" for k, v in vars(self.objective).items()},
             "enforce": self.enforce,
             "horizon": self.horizon,
@@ -60,13 +61,39 @@ class Task:
 
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "Task":
-        bound = task["bound"]
         return cls(
             model=ReleaseModel.from_json(task["problem"]),
-            bound=ConfidenceBound(float(bound["confidence"]))
-            if "confidence" in bound
-            else InformationBound(float(bound["information_bits"])),
+            bound=_bound_from_json(task["bound"]),
             objective=Objective(**{k: float(v) for k, v in task["objective"].items()}),
             enforce=task["enforce"],
             horizon=task["horizon"],
         )
+
+
+def _ways(bound: Bound) -> tuple[Enforcement, ...]:
+    """How a bound can be enforced."""
+    match bound:
+        case ConfidenceBound():
+            return OF_CONFIDENCE
+        case InformationBound():
+            return OF_INFORMATION
+        case ExpectedInformationBound():
+            return OF_EXPECTED
+
+
+def _bound_to_json(bound: Bound) -> dict[str, float]:
+    match bound:
+        case ConfidenceBound(limit):
+            return {"confidence": limit}
+        case InformationBound(bits):
+            return {"information_bits": bits}
+        case ExpectedInformationBound(bits):
+            return {"expected_information_bits": bits}
+
+
+def _bound_from_json(bound: dict[str, Any]) -> Bound:
+    if "confidence" in bound:
+        return ConfidenceBound(float(bound["confidence"]))
+    if "information_bits" in bound:
+        return InformationBound(float(bound["information_bits"]))
+    return ExpectedInformationBound(float(bound["expected_information_bits"]))

@@ -7,6 +7,8 @@ The contract, one test each in tests/process/test_release.py:
 - under "withhold" and "coarsen" what is sent in place of a reading never lands in F, and a sensor that could not
   move the belief is not allowed;
 - under "mask" a sensor with m + I_a(beta) >= L_MI is not allowed, so the ledger m stays below the limit;
+- under "multiplier" nothing is forbidden, and the stop costs mu (H_0 - H(beta_S)) on top: what was said about the
+  secret, at mu per bit. On average over episodes that difference is the ledger (chain rule);
 - under "paper" nothing terminates but the stop. Confidence: a release FROM F costs C_B, in place of C_T.
   Information: a release that leaves m >= L_MI costs C_MI on top of C_T;
 - after `horizon` releases the episode is truncated, which is not termination: no stop cost is charged.
@@ -21,8 +23,9 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from reticent.belief.bayes import correct, normalise, secret_joint, secret_marginal, useful_joint, useful_marginal
-from reticent.belief.information import secret_information_bits
-from reticent.problem.bound import ConfidenceBound
+from reticent.belief.information import entropy_bits, secret_information_bits
+from reticent.errors import InputError
+from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.task import Enforcement, Task
 from reticent.process.guarantee import (
     LEAST_MOVE,
@@ -104,8 +107,10 @@ class ReleaseProcess(eqx.Module):
     error_penalty: Scalar
     violation_cost: Scalar
     limit: Scalar
+    # Price of a bit about the secret at the stop; zero but under "multiplier".
+    multiplier: Scalar
     horizon: Index
-    bound: Literal["confidence", "information"] = eqx.field(static=True)
+    bound: Literal["confidence", "information", "expected"] = eqx.field(static=True)
     enforce: Enforcement = eqx.field(static=True)
     inadmissible: bool = eqx.field(static=True)
     rule: Rule | None
@@ -113,6 +118,8 @@ class ReleaseProcess(eqx.Module):
     first_kernels: Kernels | None
 
     def __init__(self, task: Task) -> None:
+        if task.enforce == "answer":
+            raise InputError("Under enforce='answer' no readings are released, so there is no release process.")
         self.prior = jnp.asarray(task.model.prior)
         self.channel = jnp.asarray(task.model.channel)
         self.time_cost = jnp.asarray(float(task.objective.time_cost))
@@ -123,7 +130,9 @@ class ReleaseProcess(eqx.Module):
         if isinstance(task.bound, ConfidenceBound):
             self.bound, self.limit = "confidence", jnp.asarray(float(task.bound.limit))
         else:
-            self.bound, self.limit = "information", jnp.asarray(float(task.bound.limit_bits))
+            self.bound = "information" if isinstance(task.bound, InformationBound) else "expected"
+            self.limit = jnp.asarray(float(task.bound.limit_bits))
+        self.multiplier = jnp.zeros(())
         assert task.enforce is not None
         self.enforce = task.enforce
         self.rule = {"withhold": Withhold(), "coarsen": Coarsen()}.get(task.enforce)
@@ -137,6 +146,11 @@ class ReleaseProcess(eqx.Module):
         return eqx.tree_at(
             lambda p: (p.rule, p.first_kernels), self, (rule, first_kernels), is_leaf=lambda x: isinstance(x, Rule)
         )
+
+    def with_multiplier(self, multiplier: Scalar) -> "ReleaseProcess":
+        """The process in which a bit about the secret has this price at the stop."""
+        assert self.enforce == "multiplier"
+        return eqx.tree_at(lambda p: p.multiplier, self, multiplier)
 
     @property
     def sensors(self) -> int:
@@ -170,8 +184,17 @@ class ReleaseProcess(eqx.Module):
         return self.channel if public.kernels is None else emitted(self.channel, public.kernels)
 
     def stop_cost(self, belief: Belief) -> Scalar:
-        """lambda (1 - max_u beta(u)): the price of declaring now."""
-        return self.error_penalty * (1 - jnp.max(useful_marginal(belief)))
+        """lambda (1 - max_u beta(u)): the price of declaring now; under "multiplier", of what was said as well."""
+        plain = self.error_penalty * (1 - jnp.max(useful_marginal(belief)))
+        return plain + self.leakage_cost(belief) if self.enforce == "multiplier" else plain
+
+    def leakage_cost(self, belief: Belief) -> Scalar:
+        """mu (H_0 - H(beta_S)), with H_0 the prior's: below zero where the secret is less sure than at first."""
+        return self.multiplier * self.said_bits(belief)
+
+    def said_bits(self, belief: Belief) -> Scalar:
+        """H_0 - H(beta_S): what was said about the secret by now, on average over all that leads to such beliefs."""
+        return entropy_bits(secret_marginal(self.prior)) - entropy_bits(secret_marginal(belief))
 
     def forbidden(self, belief: Belief) -> Flag:
         """Whether the belief lies in F: max_s beta(s) >= L_B."""
@@ -180,8 +203,10 @@ class ReleaseProcess(eqx.Module):
         return jnp.zeros((), bool)
 
     def used(self, belief: Belief, spent_bits: Scalar) -> Scalar:
-        """Share of the bound that is used up."""
-        return (spent_bits if self.bound == "information" else jnp.max(secret_marginal(belief))) / self.limit
+        """Share of the bound that is used up. On average over episodes it is what was said by their end that counts."""
+        if self.bound == "information":
+            return spent_bits / self.limit
+        return (jnp.max(secret_marginal(belief)) if self.bound == "confidence" else self.said_bits(belief)) / self.limit
 
     def may_enter_forbidden(self, belief: Belief) -> Bool[Array, "A Z"]:
         """Which symbol of which sensor can occur and lands in F. A hair inside F counts, so that rounding cannot."""
@@ -195,10 +220,10 @@ class ReleaseProcess(eqx.Module):
         law = joint.sum((2, 3))
         belief = joint / jnp.where(law > 0, law, 1.0)[:, :, None, None]
         spent = public.spent_bits + secret_information_bits(public.belief, emissions)
-        if self.bound == "confidence":
-            violated = jax.vmap(jax.vmap(self.forbidden))(belief)
-        else:
+        if self.bound == "information":
             violated = jnp.repeat((spent >= self.limit)[:, None], law.shape[1], axis=1)
+        else:
+            violated = jax.vmap(jax.vmap(self.forbidden))(belief)
         cost = jax.vmap(jax.vmap(lambda over: self._release_cost(public.belief, over)))(violated)
         return Outlook(law, belief, spent, cost, violated & (self.enforce == "penalty"))
 
@@ -211,7 +236,7 @@ class ReleaseProcess(eqx.Module):
         symbol = _draw(key, emissions[sensor, state.secret, state.useful])
         belief = normalise(correct(before.belief, emissions[sensor], symbol))
         spent = before.spent_bits + secret_information_bits(before.belief, emissions)[sensor]
-        over = self.forbidden(belief) if self.bound == "confidence" else spent >= self.limit
+        over = spent >= self.limit if self.bound == "information" else self.forbidden(belief)
         violated = ~stop & over
         terminated = stop | (violated & (self.enforce == "penalty"))
         step = state.step + 1

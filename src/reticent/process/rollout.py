@@ -61,7 +61,11 @@ def advance(process: ReleaseProcess, key: PRNGKey, state: ReleaseState, action: 
 
 
 class Episode(eqx.Module):
-    """How one episode went. The stop cost of an episode cut at the horizon is charged where it was cut."""
+    """How one episode went. The stop cost of an episode cut at the horizon is charged where it was cut.
+
+    `violation_cost` is the part of `cost` that the bound charges: for crossing it or, under "multiplier", for what was
+    said about the secret. `spent_bits` averages to H(S) - E[H(beta_tau(S))] without bias, by the chain rule.
+    """
 
     cost: Scalar
     violation_cost: Scalar
@@ -226,9 +230,13 @@ def _extend(process: ReleaseProcess, record: Episode, action: Index, transition:
     state = transition.state
     plain = jnp.where(action >= process.sensors, transition.cost, process.time_cost)
     declared_late = jnp.where(transition.truncated, process.stop_cost(state.public.belief), 0.0)
+    charged = transition.cost - plain
+    if process.enforce == "multiplier":
+        declared = (action >= process.sensors) | transition.truncated
+        charged = charged + jnp.where(declared, process.leakage_cost(state.public.belief), 0.0)
     return Episode(
         cost=record.cost + transition.cost + declared_late,
-        violation_cost=record.violation_cost + transition.cost - plain,
+        violation_cost=record.violation_cost + charged,
         releases=state.step,
         spent_bits=state.public.spent_bits,
         highest_confidence=jnp.maximum(record.highest_confidence, jnp.max(secret_marginal(state.public.belief))),

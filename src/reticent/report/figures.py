@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 Figure = alt.LayerChart | alt.FacetChart
-AGENT, NO_PROTECTION = "agent", "no protection"
+AGENT, NO_PROTECTION, FLOOR = "agent", "no protection", "certified floor"
 USEFUL, SECRET, TIME = "#c0392b", "#2563a8", "#3f7f5f"
 AXIS = {
     "confidence": "bound on the provider's confidence in S, L_B",
@@ -15,6 +15,7 @@ AXIS = {
 ACCURACIES = {"accuracy_useful": "useful U", "accuracy_secret": "secret S"}
 POLICY_COLOURS = {
     AGENT: "#111111",
+    FLOOR: "#2e8b57",
     "value iteration": "#c0392b",
     "one-step lookahead": "#d98e04",
     "information gain": "#7a5195",
@@ -32,6 +33,17 @@ KEPT_BY = {
     ("coarsen", "one-step lookahead"): ("coarsen, lookahead", "#e8a598"),
     ("coarsen", "value iteration"): ("coarsen, value iteration", "#c0392b"),
     ("coarsen", "value kernels"): ("coarsen, value kernels", "#7b1e12"),
+    ("answer", "value iteration"): ("answer instead of readings", "#2e8b57"),
+}
+
+
+# What is limited, by which policy: one line each.
+LIMITED = {
+    ("mask", "value iteration"): ("information on every path", "#2563a8"),
+    ("multiplier", "value iteration"): ("information on average", "#7a5195"),
+    ("penalty", "value iteration"): ("confidence, by penalty", "#111111"),
+    ("coarsen", "value iteration"): ("confidence, for certain (coarsen)", "#c0392b"),
+    ("answer", "value iteration"): ("confidence, for certain (answer)", "#2e8b57"),
 }
 
 
@@ -46,6 +58,9 @@ def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[st
         figures[f"{kind}_accuracy"] = accuracy(rows, unprotected, kind)
         figures[f"{kind}_cost"] = cost(rows, kind)
         figures[f"{kind}_violations"] = violations(rows, kind)
+    # A quick study has nothing to compare here.
+    if {"multiplier", "mask"} <= set(results.filter(pl.col("policy") == "value iteration")["enforce"]):
+        figures["leakage"] = leakage(results.filter(pl.col("error_penalty") == error_penalty))
     figures["trade_off"] = trade_off(results)
     return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
 
@@ -135,7 +150,7 @@ def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> Figure
 
 
 def cost(rows: pl.DataFrame, kind: str) -> Figure:
-    """Mean cost of the agent and of the tuned baselines."""
+    """Mean cost of the agent and of the tuned baselines, over the floor that no policy can go below."""
     present = set(rows["policy"])
     colours = {policy: colour for policy, colour in POLICY_COLOURS.items() if policy in present}
     base = _over_bound(over_seeds(rows, "cost"), kind).encode(color=_policy_colour(colours))
@@ -152,6 +167,31 @@ def violations(rows: pl.DataFrame, kind: str) -> Figure:
     axis, scale = alt.Axis(format="~%"), alt.Scale(domain=(0, top))
     chart = _line_and_band(base, "episodes over the bound", axis=axis, scale=scale)
     return chart.properties(title="Violations, with 95 % intervals or the spread of seeds")
+
+
+def leakage(rows: pl.DataFrame) -> Figure:
+    """Cost against what is said about the secret on average, by what is limited."""
+    limited = pl.DataFrame(
+        [(enforce, policy, name) for (enforce, policy), (name, _) in LIMITED.items()],
+        schema=["enforce", "policy", "limited"],
+        orient="row",
+    )
+    # What a multiplier charges is a means to an end: the plain cost is what is paid.
+    plain = pl.when(pl.col("kind") == "expected").then("cost_without_penalty").otherwise("cost").alias("plain")
+    data = rows.join(limited, on=["enforce", "policy"]).with_columns(plain)
+    data = data.group_by("limited", "limit").agg(pl.col("spent_bits", "plain").mean()).sort("limited", "limit")
+    present = set(data["limited"])
+    colours = {name: colour for name, colour in LIMITED.values() if name in present}
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    base = alt.Chart(data).encode(
+        x=alt.X("spent_bits:Q", title="information about S by the stop, on average (bits)"),
+        y=alt.Y("plain:Q", title="mean cost").scale(zero=False),
+        color=alt.Color("limited:N", title=None, scale=scale, legend=_legend("bottom", columns=2)),
+        tooltip=["limited", "limit", "spent_bits", "plain"],
+    )
+    line, text = base.mark_line(point=True).encode(order="limit:Q"), base.mark_text(dy=-9, fontSize=8)
+    chart = alt.layer(line, text.encode(text=alt.Text("limit:Q")))
+    return chart.properties(title="What is limited: cost at equal leakage (labels: the limit)")
 
 
 def trade_off(results: pl.DataFrame) -> Figure:

@@ -18,12 +18,15 @@ CAPTIONS = {
     "guarantee_violations": "Under the guarantee no belief that the provider can hold reaches the bound.",
     "confidence_time": "The looser the bound, the longer the agent goes on and the surer the provider gets of U.",
     "confidence_accuracy": "Here whatever reveals U reveals S even more: the bound holds blue down, and red pays.",
-    "confidence_cost": "Every baseline has its stopping threshold tuned on a seed of its own.",
+    "confidence_cost": "Every baseline has its stopping threshold tuned on a seed of its own. No policy can cost less "
+    "than the certified floor, up to the interval shown.",
     "confidence_violations": "A finite penalty makes gambling pay: a confidence bound is crossed in some episodes.",
     "information_time": "The information ledger masks what would cross the bound.",
     "information_accuracy": "Information limits what is learned on average, not the confidence in one secret.",
     "information_cost": "The same baselines under the same mask.",
     "information_violations": "Zero by construction: what would cross the bound cannot be chosen.",
+    "leakage": "A limit on average costs least for the leakage it allows: a limit that holds on every path, or for "
+    "every belief, also covers the worst episode.",
     "trade_off": "A higher price of a wrong guess buys accuracy with time, within the same bound.",
 }
 

@@ -3,16 +3,16 @@
 import polars as pl
 
 AGENT = "agent"
-GUARANTEED = ("withhold", "coarsen")
+GUARANTEED = ("withhold", "coarsen", "answer")
 PERCENT = ("accuracy_useful", "accuracy_secret", "violation_rate")
 
 
 def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
     """One line per bound, enforcement and policy, numbers as text; the mean over seeds where there are several.
 
-    The agent comes first, what is guaranteed last.
+    The agent comes first, what is guaranteed last. What a line has no number for is a dash.
     """
-    kinds = pl.Enum(["confidence", "information", "none"])
+    kinds = pl.Enum(["confidence", "information", "expected", "none"])
     means = (
         results.filter(pl.col("error_penalty") == error_penalty)
         .group_by("kind", "limit", "enforce", "policy")
@@ -31,6 +31,8 @@ def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
         .then(pl.format("L_B {}", "limit"))
         .when(pl.col("kind") == "information")
         .then(pl.format("L_MI {}", "limit"))
+        .when(pl.col("kind") == "expected")
+        .then(pl.format("{} bits on average", "limit"))
         .otherwise(pl.lit("none"))
         .alias("bound"),
         pl.when(bounded).then("enforce").otherwise(pl.lit("-")).alias("enforce"),
@@ -39,7 +41,7 @@ def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
         _fixed("releases", 2),
         *(_percent(name, 1) for name in PERCENT[:2]),
         pl.when(bounded).then(_percent("violation_rate", 1)).otherwise(pl.lit("-")).alias("violation_rate"),
-    )
+    ).with_columns(pl.all().fill_null("-"))
 
 
 def _fixed(column: str, digits: int) -> pl.Expr:

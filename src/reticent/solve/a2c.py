@@ -20,6 +20,7 @@ from reticent.policy.actor import Actor, Features, Inputs, masked_logits
 from reticent.policy.network import Network
 from reticent.process.release import ReleaseProcess, ReleaseState
 from reticent.process.rollout import Moment, begin, rollout
+from reticent.solve.multiplier import Price, ascend, finally_priced, free, leakage, priced
 from reticent.solve.returns import lambda_advantages
 from reticent.types import Array, Index, PRNGKey
 
@@ -83,13 +84,17 @@ class Networks(eqx.Module):
 
 
 class TrainState(eqx.Module):
-    """Everything that training carries on: enough to stop and go on later with the same result."""
+    """Everything that training carries on: enough to stop and go on later with the same result.
+
+    `price` is what a bit about the secret costs, learned along with the networks under "multiplier" only.
+    """
 
     networks: Networks
     optimiser: optax.OptState
     environments: ReleaseState
     key: Array
     update: Index
+    price: Price | None
 
 
 class Progress(eqx.Module):
@@ -121,7 +126,7 @@ def initialise(process: ReleaseProcess, recipe: Recipe, seed: int) -> TrainState
     )
     optimiser = _optimiser(recipe).init(networks)
     environments = begin(process, jax.random.split(environment_key, recipe.environments))
-    return TrainState(networks, optimiser, environments, key, jnp.zeros((), int))
+    return TrainState(networks, optimiser, environments, key, jnp.zeros((), int), free(process))
 
 
 @eqx.filter_jit
@@ -173,7 +178,8 @@ def schedule(recipe: Recipe, steps: int) -> tuple[int, int]:
 
 
 def policy_of(process: ReleaseProcess, recipe: Recipe, state: TrainState) -> Actor:
-    """The policy that the training has reached."""
+    """The policy that the training has reached; what it sees of the process is at the learned multiplier."""
+    process = finally_priced(process, state.price)
     return Actor(state.networks.actor, Features(process, recipe.inputs), recipe.greedy)
 
 
@@ -183,6 +189,7 @@ def _optimiser(recipe: Recipe) -> Any:  # optax's types do not know Equinox modu
 
 def _update(process: ReleaseProcess, recipe: Recipe, state: TrainState, done: Array) -> tuple[TrainState, Progress]:
     """Play, weigh, learn."""
+    process = priced(process, state.price)
     play_key, learn_key, key = jax.random.split(state.key, 3)
     features = Features(process, recipe.inputs)
     actor = Actor(state.networks.actor, features, greedy=False)
@@ -192,9 +199,10 @@ def _update(process: ReleaseProcess, recipe: Recipe, state: TrainState, done: Ar
     batch = _weigh(features, recipe, state.networks, moments)
     left = jnp.where(recipe.anneal, 1.0 - done, 1.0).astype(jnp.float32)
     networks, optimiser, losses = _learn(recipe, state, batch, learn_key, left)
-    ended = jnp.maximum(jnp.sum(moments.terminated | moments.truncated), 1)
-    progress = Progress(jnp.sum(moments.cost) / ended, losses[0], losses[1])
-    return TrainState(networks, optimiser, environments, key, state.update + 1), progress
+    ended = moments.terminated | moments.truncated
+    progress = Progress(jnp.sum(moments.cost) / jnp.maximum(jnp.sum(ended), 1), losses[0], losses[1])
+    price = state.price and ascend(process, state.price, leakage(ended, moments.after.spent_bits), 1.0 - done)
+    return TrainState(networks, optimiser, environments, key, state.update + 1, price), progress
 
 
 def _weigh(features: Features, recipe: Recipe, networks: Networks, moments: Moment) -> Batch:

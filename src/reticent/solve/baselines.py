@@ -75,27 +75,26 @@ def _threshold_costs(process: ReleaseProcess, act: Act, seed: int, episodes: int
     ended = np.where(done.any(1), done.argmax(1), length - 1)
     paid = np.cumsum(played.cost, axis=1)
     rows = np.arange(episodes)
-    penalty = float(process.error_penalty)
-    stop = penalty * (1 - played.sure)
-    cut = np.where(played.terminated[rows, ended], 0.0, penalty * (1 - played.sure_after[rows, ended]))
+    cut = np.where(played.terminated[rows, ended], 0.0, played.stop_after[rows, ended])
     costs = []
     for threshold in THRESHOLDS:
         reached = played.sure >= threshold
         first = np.where(reached.any(1), reached.argmax(1), length)
         at = np.minimum(first, ended)
-        stopped = paid[rows, at] - played.cost[rows, at] + stop[rows, at]
+        stopped = paid[rows, at] - played.cost[rows, at] + played.stop[rows, at]
         costs.append(np.where(first <= ended, stopped, paid[rows, ended] + cut).mean())
     return np.array(costs)
 
 
 class _Played(eqx.Module):
-    """What tuning needs to know of each step; `sure` is max_u beta(u) before it."""
+    """What tuning needs to know of each step; `sure` is max_u beta(u) before it, `stop` the stop cost there."""
 
     cost: Float[Array, "*N T"]
     terminated: Bool[Array, "*N T"]
     truncated: Bool[Array, "*N T"]
     sure: Float[Array, "*N T"]
-    sure_after: Float[Array, "*N T"]
+    stop: Float[Array, "*N T"]
+    stop_after: Float[Array, "*N T"]
 
 
 def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: int) -> _Played:
@@ -114,13 +113,11 @@ def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: i
 
 @eqx.filter_jit
 def _play_on(process: ReleaseProcess, act: Act, keys: PRNGKey, states: ReleaseState) -> tuple[ReleaseState, _Played]:
-    def sure(belief: Float[Array, "T S U"]) -> Float[Array, " T"]:
-        return belief.sum(1).max(1)
-
     def one(start: tuple[PRNGKey, ReleaseState]) -> tuple[ReleaseState, _Played]:
         state, moments = rollout(process, act, *start, STEPS_AT_ONCE)
-        before, after = sure(moments.public.belief), sure(moments.after.belief)
-        return state, _Played(moments.cost, moments.terminated, moments.truncated, before, after)
+        before, after = (jax.vmap(process.stop_cost)(public.belief) for public in (moments.public, moments.after))
+        sure = moments.public.belief.sum(1).max(1)
+        return state, _Played(moments.cost, moments.terminated, moments.truncated, sure, before, after)
 
     # In pieces: under a guarantee each moment holds the kernels in force, too much for all episodes at once.
     return jax.lax.map(one, (keys, states), batch_size=128)

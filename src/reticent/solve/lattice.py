@@ -49,7 +49,7 @@ class Bracket:
 
 
 @dataclass
-class _Level:
+class Level:
     """Nodes after the same number of releases, sorted by key.
 
     `live` are the nodes where going on may pay, known once the level was expanded; `children` are their positions
@@ -63,7 +63,7 @@ class _Level:
     children: Int[np.ndarray, "M A Z"] | None = None
 
 
-class _Outlook(NamedTuple):
+class Outlook(NamedTuple):
     """One release from each of N nodes. What may come is weighted with its probability: no division is needed."""
 
     law: Float[np.ndarray, "N A Z"]
@@ -87,35 +87,30 @@ def solve_lattice(
     """
     if task.enforce not in ("penalty", "mask"):
         raise InputError(f"The lattice solves tasks that enforce by penalty or mask, not by {task.enforce!r}.")
-    lattice = _Lattice(task, horizon)
-    levels = [lattice.root()]
-    nodes = checked = 1
-    while levels[-1].keys.size and len(levels) <= lattice.deepest and nodes < max_nodes:
-        levels.append(lattice.expand(levels[-1]))
-        nodes += levels[-1].keys.size
-        if report:
-            report(len(levels) - 1, nodes)
-        if horizon is None and nodes >= 2 * checked:
+    lattice = Lattice(task, horizon)
+    levels, checked = [], 1
+    for levels in lattice.grow(max_nodes, report):
+        if horizon is None and (nodes := count(levels)) >= 2 * checked:
             checked = nodes
             if (bracket := lattice.bracket(levels)).gap <= tolerance:
                 return bracket
-    if horizon is not None and levels[-1].keys.size and len(levels) <= horizon:
-        raise InputError(
-            f"{horizon} releases need more than {max_nodes} nodes (depth {len(levels) - 1} was reached): "
-            "take a shorter horizon or allow more nodes."
-        )
     return lattice.bracket(levels)
 
 
-class _Lattice:
-    """The tables of one task, and the two passes over its levels: `expand` forward, `bracket` backward."""
+def count(levels: list[Level]) -> int:
+    """Nodes of all levels."""
+    return sum(level.keys.size for level in levels)
+
+
+class Lattice:
+    """The tables of one task, and the two passes over its levels: `grow` forward, `bracket` backward."""
 
     def __init__(self, task: Task, horizon: int | None) -> None:
         sensors, secrets, useful, symbols = task.model.channel.shape
         kinds = sensors * symbols
         # All counts but the last, which the depth implies, are packed into one 64-bit key.
         self.bits = 63 // max(kinds - 1, 1)
-        self.deepest = horizon or 2**self.bits - 1
+        self.horizon, self.deepest = horizon, horizon or 2**self.bits - 1
         if self.deepest >= 2**self.bits or self.bits < 2:
             raise InputError(
                 f"{sensors} sensors of {symbols} symbols are too many for the lattice"
@@ -137,16 +132,31 @@ class _Lattice:
         stride = [1 << (self.bits * kind) for kind in range(kinds - 1)]
         self.stride = np.array([*stride, 0], np.int64).reshape(self.shape)
 
-    def root(self) -> _Level:
+    def root(self) -> Level:
         ledger = None if isinstance(self.bound, ConfidenceBound) else np.zeros(1, np.int64)
-        return _Level(0, np.zeros(1, np.int64), ledger)
+        return Level(0, np.zeros(1, np.int64), ledger)
 
-    def expand(self, level: _Level) -> _Level:
+    def grow(self, max_nodes: int, report: Callable[[int, int], None] | None) -> Iterator[list[Level]]:
+        """The same list of levels, deeper each time, until the horizon, or nothing is left to expand, or too much."""
+        levels = [self.root()]
+        yield levels
+        while levels[-1].keys.size and len(levels) <= self.deepest and count(levels) < max_nodes:
+            levels.append(self.expand(levels[-1]))
+            if report:
+                report(len(levels) - 1, count(levels))
+            yield levels
+        if self.horizon is not None and levels[-1].keys.size and len(levels) <= self.horizon:
+            raise InputError(
+                f"{self.horizon} releases need more than {max_nodes} nodes (depth {len(levels) - 1} was reached): "
+                "take a shorter horizon or allow more nodes."
+            )
+
+    def expand(self, level: Level) -> Level:
         """The next level; fills in `level.live` and `level.children`."""
         lives, codes, keys, ledgers = [], [], [], []
-        for node, beliefs in self._chunks(level):
-            look = self._look(level, node, beliefs)
-            live = self._floor(look) < self._stop(beliefs)
+        for node, beliefs in self.chunks(level):
+            look = self.look(level, node, beliefs)
+            live = self._floor(look) < self.stop_cost(beliefs)
             reached = ((look.law > 0) & ~look.forbidden & look.allowed[:, :, None])[live]
             lives.append(node[live])
             codes.append(np.where(reached, 0, np.where(look.forbidden[live], FORBIDDEN, UNREACHED)).astype(np.int32))
@@ -156,21 +166,21 @@ class _Lattice:
         level.live, level.children = np.concatenate(lives), np.concatenate(codes)
         keys, ledger, position = _distinct(np.concatenate(keys), np.concatenate(ledgers) if ledgers else None)
         level.children[level.children == 0] = position
-        return _Level(level.depth + 1, keys, ledger)
+        return Level(level.depth + 1, keys, ledger)
 
-    def bracket(self, levels: list[_Level]) -> Bracket:
+    def bracket(self, levels: list[Level]) -> Bracket:
         """Backward induction, lower and upper side by side."""
         last = levels[-1]
         values = self._stops(last)
-        for node, beliefs in self._chunks(last):
-            values[0, node] = np.minimum(values[0, node], self._floor(self._look(last, node, beliefs)))
+        for node, beliefs in self.chunks(last):
+            values[0, node] = np.minimum(values[0, node], self._floor(self.look(last, node, beliefs)))
         first = self.shape[0]
         for level in reversed(levels[:-1]):
             values, first = self._back_up(level, values)
         lower, upper = values[:, 0].tolist()
-        return Bracket(lower, upper, first, sum(level.keys.size for level in levels), last.depth)
+        return Bracket(lower, upper, first, count(levels), last.depth)
 
-    def _back_up(self, level: _Level, following: Float[np.ndarray, "2 L"]) -> tuple[Float[np.ndarray, "2 N"], int]:
+    def _back_up(self, level: Level, following: Float[np.ndarray, "2 L"]) -> tuple[Float[np.ndarray, "2 N"], int]:
         """V = min(stop, min_a C_T + sum_z p(z) V'), and the first node's best action on the upper side."""
         assert level.live is not None
         assert level.children is not None
@@ -178,8 +188,8 @@ class _Lattice:
         # The two negative codes of `children` point to the padding: nothing follows there.
         padded = np.pad(following, ((0, 0), (0, 2)))
         first, start = self.shape[0], 0
-        for node, beliefs in self._chunks(level, level.live):
-            look = self._look(level, node, beliefs)
+        for node, beliefs in self.chunks(level, level.live):
+            look = self.look(level, node, beliefs)
             child = level.children[start : start + node.size]
             start += node.size
             costs = [self._cost(look, look.law * side[child]) for side in padded]
@@ -188,17 +198,18 @@ class _Lattice:
             values[:, node] = np.minimum(values[:, node], [cost.min(1) for cost in costs])
         return values, first
 
-    def _floor(self, look: _Outlook) -> Float[np.ndarray, " N"]:
+    def _floor(self, look: Outlook) -> Float[np.ndarray, " N"]:
         """Lower bound on going on: after one release, at best the stop or one more release settles it."""
         return self._cost(look, np.minimum(look.stop, self.objective.time_cost * look.law)).min(1)
 
-    def _cost(self, look: _Outlook, following: Float[np.ndarray, "N A Z"]) -> Float[np.ndarray, "N A"]:
+    def _cost(self, look: Outlook, following: Float[np.ndarray, "N A Z"]) -> Float[np.ndarray, "N A"]:
         """C_T + sum_z p(z) V'(beta_z), with C_B for V' in F; infinite where the sensor is not allowed."""
         penalty = self.objective.violation_cost if np.isfinite(self.objective.violation_cost) else 0.0
         cost = self.objective.time_cost + np.where(look.forbidden, penalty * look.law, following).sum(2)
         return np.where(look.allowed, cost, np.inf)
 
-    def _look(self, level: _Level, node: Int[np.ndarray, " N"], beliefs: Float[np.ndarray, "N SU"]) -> _Outlook:
+    def look(self, level: Level, node: Int[np.ndarray, " N"], beliefs: Float[np.ndarray, "N SU"]) -> Outlook:
+        """One release from each of these nodes of a level."""
         shape = (node.size, *self.shape)
         useful = [beliefs @ joint for joint in self.useful_joint]
         law = np.sum(useful, axis=0)
@@ -214,20 +225,21 @@ class _Lattice:
             bits = _information_bits(beliefs @ self.secret_of, np.stack(secret), law).reshape(shape).sum(2)
             ledger = level.ledger[node][:, None] + np.rint(bits * LEDGER_UNITS_PER_BIT).astype(np.int64)
             allowed = ledger < self.bound.limit_bits * LEDGER_UNITS_PER_BIT
-        return _Outlook(law.reshape(shape), stop.reshape(shape), forbidden, allowed, ledger)
+        return Outlook(law.reshape(shape), stop.reshape(shape), forbidden, allowed, ledger)
 
-    def _stop(self, beliefs: Float[np.ndarray, "N SU"]) -> Float[np.ndarray, " N"]:
+    def stop_cost(self, beliefs: Float[np.ndarray, "N SU"]) -> Float[np.ndarray, " N"]:
+        """lambda (1 - max_u beta(u))."""
         return self.objective.error_penalty * (1 - (beliefs @ self.useful_of).max(1))
 
-    def _stops(self, level: _Level) -> Float[np.ndarray, "2 N"]:
+    def _stops(self, level: Level) -> Float[np.ndarray, "2 N"]:
         """Stop cost of every node, once for each side of the bracket."""
         values = np.empty((2, level.keys.size))
-        for node, beliefs in self._chunks(level):
-            values[:, node] = self._stop(beliefs)
+        for node, beliefs in self.chunks(level):
+            values[:, node] = self.stop_cost(beliefs)
         return values
 
-    def _chunks(
-        self, level: _Level, nodes: Int[np.ndarray, " N"] | None = None
+    def chunks(
+        self, level: Level, nodes: Int[np.ndarray, " N"] | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The nodes in pieces that fit the cache, with their beliefs."""
         nodes = np.arange(level.keys.size) if nodes is None else nodes

@@ -1,12 +1,13 @@
 """One cell of a study: a policy, made for one bound with one seed, and how it does."""
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from reticent import __version__
-from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Enforcement, Task
@@ -14,10 +15,18 @@ from reticent.problem.task import Enforcement, Task
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy
     from reticent.process.release import ReleaseProcess
+    from reticent.process.rollout import Episode
+
+    # Episodes and seed to records.
+    Simulation = Callable[[int, int], Episode]
 
 AGENT, NO_PROTECTION = "agent", "no protection"
+# Not a policy, but the cost that none can go below.
+FLOOR = "certified floor"
 # Lookahead on a learned value; under coarsening with label kernels, or with kernels that carry that value.
 VALUE_ITERATION, VALUE_KERNELS = "value iteration", "value kernels"
+Kind = Literal["confidence", "information", "expected", "none"]
+BOUNDS = {"confidence": ConfidenceBound, "information": InformationBound, "expected": ExpectedInformationBound}
 # The no-PUT policy of the paper releases this many readings of random sensors, whatever they reveal.
 READINGS_WITHOUT_PROTECTION = 10
 # Far beyond where the agents stop; it cuts baselines whose threshold the belief can no longer reach.
@@ -30,12 +39,12 @@ TUNING_SEED, EVALUATION_SEED = 10_000, 20_000
 class Cell:
     """What to run on the synthetic problem.
 
-    `policy` is the agent, one of the two by value iteration, a baseline's name, or no protection. `effort` is in
-    environment steps for the agent, in rounds for value iteration.
+    `policy` is the agent, one of the two by value iteration, a baseline's name, no protection, or the certified floor.
+    `effort` is in environment steps for the agent, in rounds for value iteration; `episodes` are draws for the floor.
     """
 
     policy: str
-    kind: Literal["confidence", "information", "none"]
+    kind: Kind
     limit: float
     enforce: Enforcement
     error_penalty: float
@@ -53,7 +62,12 @@ class Cell:
     @property
     def title(self) -> str:
         """The cell in words."""
-        bounds = {"confidence": f"L_B {self.limit:g}", "information": f"L_MI {self.limit:g} bits", "none": "no bound"}
+        bounds = {
+            "confidence": f"L_B {self.limit:g}",
+            "information": f"L_MI {self.limit:g} bits",
+            "expected": f"{self.limit:g} bits on average",
+            "none": "no bound",
+        }
         return f"{bounds[self.kind]}, {self.enforce}, lambda {self.error_penalty:g}, seed {self.seed}"
 
     @property
@@ -62,23 +76,62 @@ class Cell:
         objective = Objective(error_penalty=self.error_penalty)
         if self.kind == "none":
             return Task(synthetic(), NO_BOUND, objective, horizon=READINGS_WITHOUT_PROTECTION)
-        bound: Bound = ConfidenceBound(self.limit) if self.kind == "confidence" else InformationBound(self.limit)
+        bound: Bound = BOUNDS[self.kind](self.limit)
         return Task(synthetic(), bound, objective, self.enforce, LONGEST_EPISODE)
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Make the policy, evaluate it, and return one flat row."""
-    from reticent.audit.metrics import evaluate
-    from reticent.process.release import ReleaseProcess
+    from reticent.audit.metrics import summarise
 
-    process = ReleaseProcess(cell.task)
+    if cell.policy == FLOOR:
+        return _floor(cell)
     started = time.perf_counter()
-    process, policy = _make(cell, process)
+    simulate = _answering(cell) if cell.enforce == "answer" else _releasing(cell)
     made = time.perf_counter()
-    evaluation = evaluate(process, policy, cell.episodes, EVALUATION_SEED + cell.seed)
-    seconds = {"make_seconds": made - started, "evaluate_seconds": time.perf_counter() - made}
+    seed = EVALUATION_SEED + cell.seed
+    evaluation = summarise(simulate(cell.episodes, seed), seed)
+    return _saved(cell, made - started, time.perf_counter() - made, evaluation.to_json())
+
+
+def _saved(cell: Cell, making: float, evaluating: float, evaluation: dict[str, Any]) -> dict[str, Any]:
+    seconds = {"make_seconds": making, "evaluate_seconds": evaluating}
     made_with = {"version": __version__, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-    return {**asdict(cell), **made_with, **seconds, "evaluation": evaluation.to_json()}
+    return {**asdict(cell), **made_with, **seconds, "evaluation": evaluation}
+
+
+def _floor(cell: Cell) -> dict[str, Any]:
+    """The row of the certified floor: it has a cost and nothing else."""
+    from reticent.process.release import ReleaseProcess
+    from reticent.solve.certificate import dual_floor
+    from reticent.solve.value_iteration import SCOUTS, Settings, value_iteration
+
+    started = time.perf_counter()
+    policy = value_iteration(ReleaseProcess(cell.task), cell.seed, Settings(rounds=cell.effort, scouts=SCOUTS))
+    made = time.perf_counter()
+    lower, _, _ = dual_floor(policy.process, policy.value, cell.episodes, EVALUATION_SEED + cell.seed)
+    return _saved(cell, made - started, time.perf_counter() - made, {"cost": asdict(lower)})
+
+
+def _answering(cell: Cell) -> "Simulation":
+    """Simulates the cell's rule for answers, over a private policy by value iteration."""
+    from reticent.policy.answer import private_task
+    from reticent.process.release import ReleaseProcess
+    from reticent.solve.answer import answer
+    from reticent.solve.value_iteration import Settings, value_iteration
+
+    process = ReleaseProcess(private_task(cell.task))
+    private = value_iteration(process, cell.seed, Settings(rounds=cell.effort))
+    return answer(cell.task, private, cell.seed).simulate
+
+
+def _releasing(cell: Cell) -> "Simulation":
+    """Simulates the cell's policy in the process that it was made for."""
+    from reticent.process.release import ReleaseProcess
+    from reticent.process.rollout import simulate
+
+    process, policy = _make(cell, ReleaseProcess(cell.task))
+    return lambda episodes, seed: simulate(process, policy.act, episodes, seed)
 
 
 def _make(cell: Cell, process: "ReleaseProcess") -> tuple["ReleaseProcess", "Policy"]:

@@ -1,12 +1,13 @@
 """The paper's synthetic study: agent, baselines and no protection under both bounds, and the price of accuracy.
 
-Beside it the guarantee: the same confidence bounds, never crossed.
+Beside it what goes beyond the paper: the guarantee, answers in place of readings, value iteration, the certified floor
+under all policies, and information limited on average.
 """
 
 from dataclasses import dataclass
 
 from reticent.problem.task import Enforcement
-from reticent.study.cell import AGENT, NO_PROTECTION, VALUE_ITERATION, VALUE_KERNELS, Cell, with_seeds
+from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, VALUE_ITERATION, VALUE_KERNELS, Cell, Kind, with_seeds
 
 CONFIDENCES = (0.6, 0.7, 0.8, 0.9, 0.99)
 INFORMATION_BITS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
@@ -14,20 +15,37 @@ ERROR_PENALTY = 50.0
 # What `solve.baselines.tuned_baseline` can tune.
 BASELINES = ("random sensor", "fixed sensor", "one-step lookahead", "information gain", "EJS", "Chernoff")
 LOOKAHEAD = "one-step lookahead"
-# Policies under the guarantee: those that need no training, and all.
-QUICK_GUARANTEES: tuple[tuple[Enforcement, str], ...] = (("withhold", LOOKAHEAD), ("coarsen", LOOKAHEAD))
-GUARANTEES: tuple[tuple[Enforcement, str], ...] = (
-    *QUICK_GUARANTEES,
-    ("withhold", VALUE_ITERATION),
-    ("coarsen", VALUE_ITERATION),
-    ("coarsen", VALUE_KERNELS),
+# Beyond the paper: what needs no training, and all.
+QUICK_EXTRAS: tuple[tuple[Kind, Enforcement, str], ...] = (
+    ("confidence", "withhold", LOOKAHEAD),
+    ("confidence", "coarsen", LOOKAHEAD),
 )
+EXTRAS: tuple[tuple[Kind, Enforcement, str], ...] = (
+    *QUICK_EXTRAS,
+    ("confidence", "withhold", VALUE_ITERATION),
+    ("confidence", "coarsen", VALUE_ITERATION),
+    ("confidence", "coarsen", VALUE_KERNELS),
+    ("confidence", "answer", VALUE_ITERATION),
+    ("confidence", "penalty", VALUE_ITERATION),
+    ("confidence", "penalty", FLOOR),
+    ("information", "mask", VALUE_ITERATION),
+    ("expected", "multiplier", VALUE_ITERATION),
+)
+LIMITS: dict[Kind, tuple[float, ...]] = {
+    "confidence": CONFIDENCES,
+    "information": INFORMATION_BITS,
+    "expected": INFORMATION_BITS,
+}
 # Rounds of value iteration: the dearer a round, the fewer.
 ROUNDS: dict[tuple[Enforcement, str], int] = {
     ("penalty", VALUE_ITERATION): 300,
+    ("penalty", FLOOR): 300,
+    ("mask", VALUE_ITERATION): 200,
+    ("multiplier", VALUE_ITERATION): 300,
     ("withhold", VALUE_ITERATION): 200,
     ("coarsen", VALUE_ITERATION): 250,
     ("coarsen", VALUE_KERNELS): 160,
+    ("answer", VALUE_ITERATION): 300,
 }
 # The panel of speed against accuracy: this bound, these penalties.
 TRADE_OFF_BITS, TRADE_OFF_PENALTIES = 1.0, (5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
@@ -41,7 +59,7 @@ class Setting:
     steps: int
     episodes: int
     baselines: tuple[str, ...]
-    guarantees: tuple[tuple[Enforcement, str], ...]
+    extras: tuple[tuple[Kind, Enforcement, str], ...]
 
 
 def plan(setting: Setting) -> list[Cell]:
@@ -49,19 +67,18 @@ def plan(setting: Setting) -> list[Cell]:
 
     def cell(policy: str, kind, limit: float, enforce: Enforcement, penalty: float = ERROR_PENALTY) -> Cell:
         effort = setting.steps if policy == AGENT else ROUNDS.get((enforce, policy), 0)
-        # Decisions with value kernels take several times as long.
-        episodes = max(2, setting.episodes // 4) if policy == VALUE_KERNELS else setting.episodes
+        # Decisions with value kernels take several times as long, and a clairvoyant plans longer still.
+        episodes = max(2, setting.episodes // {VALUE_KERNELS: 4, FLOOR: 100}.get(policy, 1))
         return Cell(policy, kind, limit, enforce, penalty, 0, effort, episodes)
 
-    paper: dict[str, Enforcement] = {"confidence": "penalty", "information": "mask"}
-    bounds = [("confidence", limit) for limit in CONFIDENCES] + [("information", limit) for limit in INFORMATION_BITS]
+    paper: dict[Kind, Enforcement] = {"confidence": "penalty", "information": "mask"}
+    bounds: list[tuple[Kind, float]] = [(kind, limit) for kind, limits in LIMITS.items() for limit in limits]
     cells = [cell(NO_PROTECTION, "none", 2.0, "penalty")]
     for kind, limit in sorted(bounds, key=lambda bound: bound[1], reverse=True):
-        enforce = paper[kind]
-        cells += with_seeds(cell(AGENT, kind, limit, enforce), setting.seeds)
-        cells += [cell(baseline, kind, limit, enforce) for baseline in setting.baselines]
-        if kind == "confidence":
-            cells += [cell(policy, kind, limit, never) for never, policy in setting.guarantees]
+        if kind in paper:
+            cells += with_seeds(cell(AGENT, kind, limit, paper[kind]), setting.seeds)
+            cells += [cell(baseline, kind, limit, paper[kind]) for baseline in setting.baselines]
+        cells += [cell(policy, kind, limit, enforce) for of, enforce, policy in setting.extras if of == kind]
     for penalty in TRADE_OFF_PENALTIES:
         if penalty != ERROR_PENALTY:
             cells += with_seeds(cell(AGENT, "information", TRADE_OFF_BITS, "mask", penalty), setting.seeds)

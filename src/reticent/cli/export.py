@@ -1,0 +1,54 @@
+"""`reticent export`."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from reticent.cli.options import check_writable, model_of
+from reticent.errors import InputError
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a problem for other programs: as POMDP file, without its bound, for SARSOP or pomdp-solve."""
+
+    source: Annotated[Positional[str], arg(metavar="PROBLEM")]
+    """A JSON problem file, or `synthetic`."""
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """The file to write; its ending says the format: .pomdp (see docs/export.md)."""
+    discount: float = 0.999
+    """Discount of future costs. Below 1 the optimal cost comes out a little low, but many solvers need it."""
+    time_cost: float = 1.0
+    """Price C_T of one release."""
+    error_penalty: float = 50.0
+    """Price lambda of a wrong guess of the useful value at the stop."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Write what the ending of the file asks for."""
+        formats = {".pomdp": self._pomdp}
+        write = formats.get(self.out.suffix.lower())
+        if write is None:
+            endings = " or ".join(formats)
+            raise InputError(f"-o {str(self.out)!r} must end in {endings}, which says what to write.")
+        check_writable(self.out)
+        try:
+            write()
+        except OSError as error:
+            raise InputError(f"Cannot write {str(self.out)!r}: {error.strerror or error}.") from error
+        if self.json:
+            print(json.dumps({"file": str(self.out)}))
+        else:
+            print(f"Saved {self.out}.")
+
+    def _pomdp(self) -> None:
+        from reticent.problem.export import pomdp_text
+        from reticent.problem.objective import Objective
+
+        objective = Objective(self.time_cost, self.error_penalty)
+        text = pomdp_text(model_of(self.source), objective, self.discount)
+        self.out.write_text(text, encoding="utf-8")

@@ -1,0 +1,49 @@
+"""Numbers, never without their interval."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval.
+
+    "normal" comes from the standard error, "Clopper-Pearson" is valid for any number of episodes. "exact" is a number
+    that was computed, not simulated: its interval is the number itself.
+    """
+
+    value: float
+    low: float
+    high: float
+    interval: Literal["normal", "Clopper-Pearson", "exact"]
+
+    def __str__(self) -> str:
+        if self.interval == "exact":
+            return f"{self.value:.6g}"
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def exact(value: float) -> Estimate:
+    """A number without error."""
+    return Estimate(value, value, value, "exact")
+
+
+def mean(values: Any) -> Estimate:
+    """Mean with a normal interval."""
+    values = np.asarray(values, float)
+    centre, error = float(values.mean()), float(stats.sem(values))
+    reach = float(stats.norm.ppf(0.5 + CONFIDENCE_LEVEL / 2)) * error
+    return Estimate(centre, centre - reach, centre + reach, "normal")
+
+
+def rate(happened: Any) -> Estimate:
+    """Share of episodes with the exact binomial (Clopper-Pearson) interval."""
+    happened = np.asarray(happened, bool)
+    count, trials = int(happened.sum()), happened.size
+    interval = stats.binomtest(count, trials).proportion_ci(CONFIDENCE_LEVEL, method="exact")
+    return Estimate(count / trials, float(interval.low), float(interval.high), "Clopper-Pearson")

@@ -1,0 +1,160 @@
+"""How far from optimal: a floor under the cost of every policy, the cost of one policy, and what lies between."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from reticent.errors import InputError
+from reticent.estimate import Estimate, mean
+from reticent.policy.lookahead import ValueFunction, going_on_costs
+from reticent.policy.policy import Policy
+from reticent.problem.bound import NO_BOUND, ExpectedInformationBound, InformationBound
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess, ReleaseState, Transition
+from reticent.process.rollout import simulate
+from reticent.solve.dual import floor_draws
+from reticent.solve.lattice import TOLERANCE, Bracket, solve_lattice
+from reticent.solve.tree import solve_tree
+from reticent.types import Index, PRNGKey
+
+Kind = Literal["exact", "dual bound", "relaxation"]
+# More pairs of sensor and symbol than this are left to the dual bound, and so are lattices of more nodes.
+PAIRS, LATTICE_NODES, TREE_NODES = 6, 2_000_000, 200_000
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """lower <= optimal cost <= upper, each with its 95 % interval (of length zero where it is exact).
+
+    `kind` says what the lower bound is: "exact" comes from solving the problem, "dual bound" from information
+    relaxation of the problem itself, "relaxation" from that of an easier problem, which `floor_of` names.
+    `paper_bound` is what the paper's theorem 2 would give with the same value function, if the largest `excess` found
+    were the largest there is: an estimate.
+    """
+
+    lower: Estimate
+    upper: Estimate
+    kind: Kind
+    floor_of: str
+    excess: float | None = None
+    paper_bound: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """What the policy may cost above the optimum."""
+        return max(self.upper.value - self.lower.value, 0.0)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the upper bound."""
+        return self.gap / self.upper.value if self.upper.value > 0 else 0.0
+
+    def sentence(self) -> str:
+        """The certificate in words."""
+        if self.kind == "exact":
+            return (
+                f"No policy costs less than {self.lower.value:.6g} (exact, {self.floor_of}); this one costs "
+                f"{self.upper}: within {self.relative_gap:.2%} of the best."
+            )
+        weak = (
+            "" if self.kind == "dual bound" else f" That floor is of {self.floor_of}: the true gap may be far smaller."
+        )
+        return (
+            f"No policy costs less than {self.lower} in expectation ({self.kind}); this one costs {self.upper}: "
+            f"within {self.relative_gap:.2%} of the best.{weak}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary for one JSON object."""
+        return {**asdict(self), "gap": self.gap, "relative_gap": self.relative_gap, "sentence": self.sentence()}
+
+
+def floor_task(task: Task) -> tuple[Task, str]:
+    """The task whose optimal cost the dual bound can bound from below, at most that of `task`, and what it is."""
+    match task.enforce:
+        case "penalty":
+            return task, "this problem"
+        case "multiplier":
+            return task, "this problem"
+        case "mask":
+            # Every path below the limit keeps the mean below it.
+            assert isinstance(task.bound, InformationBound)
+            expected = ExpectedInformationBound(task.bound.limit_bits)
+            return replace(task, bound=expected, enforce="multiplier"), "the problem with the limit on average only"
+        case "withhold" | "coarsen" | "answer":
+            # The provider learns no more from what is sent than from the readings themselves.
+            return replace(task, bound=NO_BOUND, enforce="penalty"), "the problem without any bound"
+    raise InputError(f"There is no floor for tasks that enforce by {task.enforce!r}.")
+
+
+def exact_bracket(task: Task) -> Bracket | None:
+    """The bracket of a task that is small enough to be solved, as narrow as the limits on nodes allow."""
+    sensors, _, _, symbols = task.model.channel.shape
+    if sensors * symbols > PAIRS:
+        return None
+    if task.enforce == "penalty":
+        return solve_lattice(task, max_nodes=LATTICE_NODES)
+    if task.enforce in ("multiplier", "answer"):
+        return None
+    process, deepest, horizon = ReleaseProcess(task), None, 1
+    while deepest is None or deepest.nodes * sensors * symbols < TREE_NODES:
+        before, deepest = deepest, solve_tree(process, horizon, max_nodes=10 * TREE_NODES)
+        if deepest.gap <= TOLERANCE or (before and deepest.nodes == before.nodes):
+            break
+        horizon += 1
+    return deepest
+
+
+def dual_floor(
+    process: ReleaseProcess,
+    value: ValueFunction,
+    draws: int,
+    seed: int,
+    report: Callable[[int], None] | None = None,
+) -> tuple[Estimate, float, float]:
+    """The floor by information relaxation, the largest excess of the value, and the bound of the paper's theorem 2.
+
+    The theorem: a V that never exceeds min(stop, C_T + E V) is below the optimal cost. A V that exceeds it by at most
+    `excess` is so after scaling with C_T / (C_T + excess).
+    """
+    floor = floor_draws(process, value, draws, seed, report)
+    # Under a multiplier the bound is on cost + mu leakage: what the limit allows is paid back.
+    allowed = float(process.multiplier * process.limit) if process.enforce == "multiplier" else 0.0
+    start, release = float(value(process.prior, jnp.zeros(()))), float(process.time_cost)
+    paper = start * release / (release + max(floor.excess, 0.0))
+    return mean(floor.cost - allowed), floor.excess, paper - allowed
+
+
+def ceiling(
+    process: ReleaseProcess, policy: Policy, episodes: int, seed: int, value: ValueFunction | None = None
+) -> Estimate:
+    """The policy's cost by simulation; with a value for the process, its martingale as control variate."""
+    if process.enforce == "multiplier":
+        # The martingale goes with the priced cost; the plain one is what a policy is judged by.
+        records = simulate(process, policy.act, episodes, seed)
+        return mean(records.cost - records.violation_cost)
+    played = process if value is None else Controlled(process, value)
+    return mean(simulate(played, policy.act, episodes, seed).cost)
+
+
+class Controlled(ReleaseProcess):
+    """The process with Q_a - (cost + V after) added to every release: the same costs in the mean, with less noise."""
+
+    value: ValueFunction
+
+    def __init__(self, process: ReleaseProcess, value: ValueFunction) -> None:
+        vars(self).update(vars(process))
+        self.value = value
+
+    def step(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
+        """One step, its release charged without luck."""
+        transition = super().step(key, state, action)
+        sensor = jnp.minimum(action, self.sensors - 1)
+        expected = going_on_costs(self, self.value, state.public)[sensor]
+        after = transition.state.public
+        rest = jnp.where(transition.terminated, 0.0, self.value(after.belief, after.spent_bits))
+        luck = jnp.where(action < self.sensors, transition.cost + rest - expected, 0.0)
+        return eqx.tree_at(lambda t: t.cost, transition, transition.cost - luck)

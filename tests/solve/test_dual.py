@@ -1,0 +1,80 @@
+"""The dual bound stays below the optimal cost, for any value function, and meets it with the right one."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from reticent.estimate import mean
+from reticent.policy.lookahead import ValueFunction
+from reticent.policy.network import Network, described
+from reticent.problem.bound import ConfidenceBound
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+from reticent.solve.certificate import ceiling, dual_floor
+from reticent.solve.dual import floor_draws
+from reticent.solve.lattice import solve_lattice
+from reticent.solve.value_iteration import Settings, value_iteration
+
+QUICK = Settings(rounds=60, groups=2, lanes=32, scouts=32)
+
+
+def raw_value(process, seed, scale):
+    """A network that nobody trained."""
+    network = Network(described(*process.prior.shape), 1, 16, jax.random.key(seed))
+    last = network.layers[-1]
+    network = eqx.tree_at(lambda n: n.layers[-1].weight, network, scale * last.weight)
+    return ValueFunction(process, network)
+
+
+@pytest.mark.parametrize(("seed", "scale"), [(0, 0.0), (1, 30.0), (2, 100.0)])
+def test_it_is_a_lower_bound_whatever_the_value(seed, scale):
+    task = Task(two_binary_sensors(), ConfidenceBound(0.8))
+    process = ReleaseProcess(task)
+    floor = floor_draws(process, raw_value(process, seed, scale), 512, seed)
+    # One-sided: four standard errors above the optimum would be one draw in thirty thousand.
+    estimate = mean(floor.cost)
+    assert estimate.value - 2 * (estimate.high - estimate.value) < solve_lattice(task).lower
+
+
+@pytest.mark.parametrize("limit", [0.7, 2.0])
+def test_with_a_learned_value_both_sides_meet_at_the_exact_cost(limit):
+    task = Task(two_binary_sensors(), ConfidenceBound(limit))
+    process = ReleaseProcess(task)
+    optimum = solve_lattice(task).upper
+    policy = value_iteration(process, 0, QUICK)
+    lower, excess, paper = dual_floor(policy.process, policy.value, 512, 1)
+    upper = ceiling(process, policy, 20_000, 2, policy.value)
+    assert lower.low <= optimum <= upper.high
+    assert upper.value - lower.value < 0.05 * optimum
+    # Theorem 2 needs its condition at every belief, so it pays for the worst error: the dual bound only for the mean.
+    assert excess >= 0
+    assert paper <= lower.value
+
+
+def test_the_control_variate_changes_the_noise_and_not_the_mean():
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7)))
+    policy = value_iteration(process, 0, QUICK)
+    plain, controlled = (ceiling(process, policy, 20_000, 5, value) for value in (None, policy.value))
+    width = plain.high - plain.low
+    assert abs(plain.value - controlled.value) < width
+    assert controlled.high - controlled.low < 0.6 * width
+
+
+def test_inadmissible_sensors_are_left_out():
+    task = Task(two_binary_sensors(), ConfidenceBound(0.7), Objective(violation_cost=np.inf))
+    process = ReleaseProcess(task)
+    floor = floor_draws(process, raw_value(process, 0, 0.0), 256, 0)
+    assert np.isfinite(floor.cost).all()
+    assert mean(floor.cost).low < solve_lattice(task).upper
+
+
+def test_draws_are_the_same_for_the_same_seed():
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    value = raw_value(process, 0, 1.0)
+    one, two = floor_draws(process, value, 40, 3), floor_draws(process, value, 64, 3)
+    assert (one.cost == two.cost[:40]).all()
+    assert jnp.isfinite(one.excess)
