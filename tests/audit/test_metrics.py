@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import beta
 
 from reticent.audit.metrics import evaluate
-from reticent.estimate import mean, rate
 from reticent.errors import InputError
+from reticent.estimate import mean, rate
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, RandomSensor
 from reticent.problem.bound import NO_BOUND, ConfidenceBound

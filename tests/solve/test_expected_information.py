@@ -237,11 +237,13 @@ def check_learned(policy, process):
     assert evaluation.cost_without_penalty.value == pytest.approx(solution.cost, rel=0.08)
 
 
+@pytest.mark.slow
 def test_value_iteration_learns_the_multiplier():
     policy = value_iteration.value_iteration(ReleaseProcess(exact()[0]), 0, SETTINGS)
     check_learned(policy, policy.process)
 
 
+@pytest.mark.slow
 def test_the_agent_learns_the_multiplier():
     policy = a2c.train(ReleaseProcess(exact()[0]), 100_000, 0, RECIPE)
     check_learned(policy, policy.features.process)

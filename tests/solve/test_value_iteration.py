@@ -37,9 +37,9 @@ def cost(process, settings=SMALL, episodes=8_192):
         (tells_useful, "penalty", 1.0),
         (tells_both, "penalty", 25.0),
         # Merged by useful value, the sensor that tells both tells only the useful one.
-        (tells_both, "coarsen", 1.0),
+        pytest.param(tells_both, "coarsen", 1.0, marks=pytest.mark.slow),
         # Withheld, it can say nothing.
-        (tells_both, "withhold", 25.0),
+        pytest.param(tells_both, "withhold", 25.0, marks=pytest.mark.slow),
     ],
 )
 def test_the_obvious_policy_is_found(model, enforce, value):
@@ -103,7 +103,7 @@ def test_costs_of_going_on_by_enumeration():
         assert float(found) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("kernels", ["label", "value"])
+@pytest.mark.parametrize("kernels", ["label", pytest.param("value", marks=pytest.mark.slow)])
 def test_iteration_is_deterministic_and_goes_on_where_it_stopped(kernels, tmp_path):
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.65), enforce="coarsen"))
     settings = replace(TINY, kernels=kernels)
