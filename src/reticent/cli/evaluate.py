@@ -13,6 +13,7 @@ from reticent.errors import InputError
 
 if TYPE_CHECKING:
     from reticent.audit.metrics import Evaluation
+    from reticent.estimate import Estimate
     from reticent.policy.store import PolicyFile
     from reticent.problem.task import Task
     from reticent.process.rollout import Episode
@@ -40,6 +41,7 @@ class Evaluate:
         from reticent.audit.metrics import check_episodes, summarise
         from reticent.compile_cache import use_compile_cache
         from reticent.policy.store import PolicyFile
+        from reticent.problem.bound import ExpectedInformationBound
 
         check_seed(self.seed)
         check_episodes(self.episodes)
@@ -58,6 +60,9 @@ class Evaluate:
             print(json.dumps({"policy": str(self.policy), **evaluation.to_json()}))
         else:
             _print_evaluation(evaluation, file.task)
+            if isinstance(file.task.bound, ExpectedInformationBound):
+                said, limit = evaluation.spent_bits, file.task.bound.limit_bits
+                print(f"The bound is on the mean of spent bits: {said}, {_side(said, limit)} the limit {limit:g}.")
             if self.traces:
                 print(f"What was released: {self.traces}")
 
@@ -79,6 +84,12 @@ class Evaluate:
         if self.traces:
             raise InputError("This policy answers and releases no readings, so there are no traces to write.")
         return answer_of(file).simulate(self.episodes, self.seed)
+
+
+def _side(number: "Estimate", limit: float) -> str:
+    if number.low <= limit <= number.high:
+        return "not told apart from"
+    return "below" if number.high < limit else "above"
 
 
 def _print_evaluation(evaluation: "Evaluation", task: "Task") -> None:
