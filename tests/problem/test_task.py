@@ -37,7 +37,7 @@ def test_enforcement_follows_the_bound():
         Task(synthetic(), ExpectedInformationBound(0.8), enforce="mask")
     with pytest.raises(InputError, match="'mask', 'paper'"):
         Task(synthetic(), InformationBound(0.8), enforce="multiplier")
-    with pytest.raises(InputError, match="'withhold', 'coarsen'"):
+    with pytest.raises(InputError, match="'penalty', 'withhold', 'coarsen', 'answer', 'paper'"):
         Task(synthetic(), ConfidenceBound(0.8), enforce="mask")
     with pytest.raises(InputError, match="finite violation cost"):
         Task(synthetic(), ConfidenceBound(0.8), Objective(violation_cost=float("inf")), enforce="paper")

@@ -57,7 +57,7 @@ class Settings:
     scouts: int = 0
 
 
-# Enough draws per round for a value that a clairvoyant can hardly exploit.
+# Draws per round for certificates.
 SCOUTS = 64
 DEFAULT = Settings()
 
