@@ -13,8 +13,7 @@ from scipy.optimize import linprog
 
 from benchmarks.record import save
 from reticent import ConfidenceBound, OneStepLookahead, ReleaseProcess, Task, synthetic
-from reticent.policy.lookahead import lookahead_policy
-from reticent.policy.network import Network, described
+from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.problem.task import Enforcement
 from reticent.process.guarantee import Coarsen, Safety, Withhold
 from reticent.process.linear_program import cheapest_kernels
@@ -88,7 +87,6 @@ def _highs(cost, excess, raw) -> float:
 
 def decisions() -> None:
     """One device, one decision at a time: choose, send, update the belief, solve the next kernels."""
-    network = Network(described(3, 3), 1, 64, jax.random.key(0))
     rows = []
     cases: list[tuple[str, Enforcement, str]] = [
         ("one-step lookahead", "penalty", "-"),
@@ -102,7 +100,7 @@ def decisions() -> None:
         process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMIT), enforce=enforce))
         policy = OneStepLookahead(process, jnp.asarray(2.0))
         if kernels in ("label", "value"):
-            policy = lookahead_policy(process, network, kernels)
+            policy = lookahead_policy(process, value_network(process, 64, jax.random.key(0)), kernels)
             process = policy.process
         decide = eqx.filter_jit(_decide)
         state = process.init(jax.random.key(0))

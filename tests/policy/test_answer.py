@@ -8,8 +8,7 @@ import pytest
 
 from reticent.errors import InputError
 from reticent.policy.answer import Answer, AnswerRule, private_task
-from reticent.policy.lookahead import lookahead_policy
-from reticent.policy.network import Network, described
+from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.saved import RULE_ARRAYS, answer_of, policy_file, policy_of
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import ConfidenceBound
@@ -34,8 +33,8 @@ def file():
         answer_limits=np.full((2, 2), 0.6),
         silence_limits=np.full(2, 0.5),
     )
-    network = Network(described(2, 2), 1, 8, jax.random.key(5))
-    private = lookahead_policy(ReleaseProcess(private_task(TASK)), network, "label")
+    process = ReleaseProcess(private_task(TASK))
+    private = lookahead_policy(process, value_network(process, 8, jax.random.key(5)), "label")
     return policy_file(Answer(TASK, private, rule), TASK, {"width": 8, "rounds": 3}, {"seed": 0})
 
 

@@ -7,8 +7,8 @@ from safetensors.numpy import save_file
 
 from reticent.errors import InputError
 from reticent.policy.actor import Actor, Features
-from reticent.policy.lookahead import lookahead_policy
-from reticent.policy.network import Network, described, network_arrays
+from reticent.policy.lookahead import lookahead_policy, value_network
+from reticent.policy.network import Network, network_arrays
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import HEADER, PolicyFile, read_arrays
 from reticent.problem.bound import ConfidenceBound, InformationBound
@@ -116,7 +116,7 @@ def test_a_missing_folder_is_a_sentence(actor, tmp_path):
 def test_a_lookahead_policy_comes_back_with_its_process(kernels, tmp_path):
     task = Task(two_binary_sensors(), ConfidenceBound(0.7), enforce="coarsen")
     process = ReleaseProcess(task)
-    policy = lookahead_policy(process, Network(described(2, 2), 1, 8, jax.random.key(5)), kernels)
+    policy = lookahead_policy(process, value_network(process, 8, jax.random.key(5)), kernels)
     path = tmp_path / "p.safetensors"
     policy_file(policy, task, {"width": 8, "kernels": kernels, "rounds": 3}, {"seed": 0}).save(path)
     again_process, again = policy_of(PolicyFile.load(path))

@@ -1,5 +1,7 @@
 """The dual bound stays below the optimal cost, for any value function, and meets it with the right one."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,24 +9,25 @@ import numpy as np
 import pytest
 
 from reticent.estimate import mean
-from reticent.policy.lookahead import ValueFunction
-from reticent.policy.network import Network, described
+from reticent.policy.lookahead import ValueFunction, value_network
 from reticent.problem.bound import ConfidenceBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
+from reticent.solve import sharpen
 from reticent.solve.certificate import ceiling, dual_floor
 from reticent.solve.dual import floor_draws
 from reticent.solve.lattice import solve_lattice
-from reticent.solve.value_iteration import Settings, value_iteration
+from reticent.solve.value_iteration import Settings
 
-QUICK = Settings(rounds=60, groups=2, lanes=32, scouts=32)
+ITERATION = Settings(rounds=40, groups=2, lanes=32, width=32, learning_rate=1e-2)
+QUICK = sharpen.Settings(rounds=10, looks=512, kept=2**12, steps=32, batch=128, iteration=ITERATION)
 
 
 def raw_value(process, seed, scale):
     """A network that nobody trained."""
-    network = Network(described(*process.prior.shape), 1, 16, jax.random.key(seed))
+    network = value_network(process, 16, jax.random.key(seed))
     last = network.layers[-1]
     network = eqx.tree_at(lambda n: n.layers[-1].weight, network, scale * last.weight)
     return ValueFunction(process, network)
@@ -45,7 +48,7 @@ def test_with_a_learned_value_both_sides_meet_at_the_exact_cost(limit):
     task = Task(two_binary_sensors(), ConfidenceBound(limit))
     process = ReleaseProcess(task)
     optimum = solve_lattice(task).upper
-    policy = value_iteration(process, 0, QUICK)
+    policy = sharpen.sharp_policy(process, 0, QUICK)
     lower, excess, paper = dual_floor(policy.process, policy.value, 512, 1)
     upper = ceiling(process, policy, 20_000, 2, policy.value)
     assert lower.low <= optimum <= upper.high
@@ -57,11 +60,19 @@ def test_with_a_learned_value_both_sides_meet_at_the_exact_cost(limit):
 
 def test_the_control_variate_changes_the_noise_and_not_the_mean():
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7)))
-    policy = value_iteration(process, 0, QUICK)
+    policy = sharpen.sharp_policy(process, 0, QUICK)
     plain, controlled = (ceiling(process, policy, 20_000, 5, value) for value in (None, policy.value))
     width = plain.high - plain.low
     assert abs(plain.value - controlled.value) < width
     assert controlled.high - controlled.low < 0.6 * width
+
+
+def test_sharpening_is_the_same_for_the_same_seed():
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7)))
+    short = replace(QUICK, rounds=2, iteration=replace(ITERATION, rounds=2))
+    one, again, other = (sharpen.sharp_policy(process, seed, short).value.network for seed in (0, 0, 1))
+    assert jax.tree.all(jax.tree.map(np.array_equal, one, again))
+    assert not jax.tree.all(jax.tree.map(np.array_equal, one, other))
 
 
 def test_inadmissible_sensors_are_left_out():

@@ -19,8 +19,7 @@ from reticent.audit.metrics import evaluate
 from reticent.contracts import check_policy, check_process
 from reticent.errors import InputError
 from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
-from reticent.policy.lookahead import lookahead_policy
-from reticent.policy.network import Network, described
+from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import PolicyFile
@@ -165,7 +164,7 @@ def test_one_step_costs_agree_with_the_outlook():
     look = process.outlook(public)
     stops = jax.vmap(jax.vmap(process.stop_cost))(look.belief)
     assert np.allclose(lookahead_costs(process, public), (look.law * (look.cost + stops)).sum(1))
-    policy = lookahead_policy(process, Network(described(2, 2), 1, 8, jax.random.key(0)), "label")
+    policy = lookahead_policy(process, value_network(process, 8, jax.random.key(0)), "label")
     dear = eqx.tree_at(lambda v: v.network.layers[-1].bias, policy.value, jnp.full(1, 1e3, jnp.float32))
     assert float(dear(public.belief, public.spent_bits)) == pytest.approx(float(process.stop_cost(public.belief)))
 
@@ -299,7 +298,7 @@ def test_other_enforcements_know_no_multiplier(bound, enforce):
     assert free(process) is None
     spoilt = eqx.tree_at(lambda p: p.multiplier, process, jnp.asarray(np.nan))
     assert np.isfinite(spoilt.stop_cost(process.prior))
-    policy = lookahead_policy(spoilt, Network(described(2, 2), 1, 8, jax.random.key(0)), "label")
+    policy = lookahead_policy(spoilt, value_network(spoilt, 8, jax.random.key(0)), "label")
     assert np.isfinite(policy.value(process.prior, jnp.zeros(())))
     assert np.isfinite(lookahead_costs(spoilt, process.init(jax.random.key(0)).public)).all()
     assert "multiplier" not in policy_file(policy, task, {"width": 8, "kernels": "label"}, {}).settings

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from reticent.audit.metrics import evaluate
-from reticent.policy.heuristics import OneStepLookahead
-from reticent.policy.lookahead import going_on_costs, lookahead_policy
-from reticent.policy.network import Network, described
+from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
+from reticent.policy.lookahead import ValueFunction, going_on_costs, lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
@@ -90,7 +90,7 @@ def test_the_outlook_is_what_step_does(enforce):
 
 def test_costs_of_going_on_by_enumeration():
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.64), Objective(1.0, 50.0, 30.0)))
-    policy = lookahead_policy(process, Network(described(2, 2), 1, 8, jax.random.key(1)), "label")
+    policy = lookahead_policy(process, value_network(process, 8, jax.random.key(1)), "label")
     public = process.init(jax.random.key(0)).public
     model = two_binary_sensors()
     for a, found in enumerate(going_on_costs(process, policy.value, public)):
@@ -101,6 +101,18 @@ def test_costs_of_going_on_by_enumeration():
             follows = 30.0 if after.sum(1).max() >= 0.64 else float(policy.value(jnp.asarray(after), jnp.zeros(())))
             expected += joint.sum() * follows
         assert float(found) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("limit", [0.64, 2.0])
+def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead(limit):
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(limit), Objective(1.0, 50.0, 30.0)))
+    network = value_network(process, 8, jax.random.key(1))
+    network = eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.full(2, 1e3, jnp.float32))
+    for belief in ([[0.25, 0.25], [0.25, 0.25]], [[0.3, 0.3], [0.3, 0.1]], [[0.05, 0.55], [0.1, 0.3]]):
+        public = process.public(jnp.asarray(belief), jnp.zeros(()))
+        found = ValueFunction(process, network).going_on(public.belief, public.spent_bits)
+        # The value is computed in 32 bits.
+        assert float(found) == pytest.approx(float(lookahead_costs(process, public).min()), rel=1e-5)
 
 
 @pytest.mark.parametrize("kernels", ["label", pytest.param("value", marks=pytest.mark.slow)])

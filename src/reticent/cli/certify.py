@@ -1,7 +1,7 @@
 """`reticent certify`."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from reticent.estimate import Estimate
-    from reticent.policy.lookahead import Lookahead
+    from reticent.policy.lookahead import Lookahead, ValueFunction
+    from reticent.policy.policy import Policy
     from reticent.problem.task import Task
+    from reticent.process.release import ReleaseProcess
     from reticent.solve.certificate import Certificate
+
+CONTROLLED_EPISODES, PLAIN_EPISODES = 8_192, 100_000
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,13 @@ class Certify:
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
     enforce: EnforceOption | None = None
     """How the bound is kept, for a problem; a policy file says it itself."""
-    rounds: int = 300
-    """Rounds of value iteration, at most."""
-    draws: int = 1024
+    rounds: int | None = None
+    """Rounds of value iteration, at most, and of sharpening its value for the floor. By default what was found to be
+    worth the time."""
+    draws: int = 256
     """Draws on which a clairvoyant plans: more make the interval of the floor narrower."""
-    episodes: int = 100_000
-    """Episodes to simulate."""
+    episodes: int | None = None
+    """Episodes to simulate. By default 8,192 where a value takes the luck out of them, else 100,000."""
     seed: int = 0
     """Seed of everything random."""
     json: bool = False
@@ -45,9 +50,10 @@ class Certify:
         """Bound from both sides and print."""
         from reticent.compile_cache import use_compile_cache
 
-        for name in ("rounds", "draws", "episodes"):
-            if getattr(self, name) < (1 if name == "rounds" else 2):
-                raise InputError(f"--{name} is {getattr(self, name)}, which is too few.")
+        for name, least in {"rounds": 1, "draws": 2, "episodes": 2}.items():
+            count = getattr(self, name)
+            if count is not None and count < least:
+                raise InputError(f"--{name} is {count}, which is too few.")
         check_seed(self.seed)
         use_compile_cache()
         is_problem = self.target == "synthetic" or Path(self.target).suffix == ".json"
@@ -65,7 +71,7 @@ class Certify:
 
     def _problem(self, progress: "Progress") -> "Certificate":
         from reticent.estimate import exact
-        from reticent.solve.certificate import Certificate, ceiling, exact_bracket, floor_task
+        from reticent.solve.certificate import Certificate, exact_bracket, floor_task
 
         task = task_of(model_of(self.target), self.bound, self.prices, self.enforce)
         if task.enforce == "answer":
@@ -73,42 +79,59 @@ class Certify:
         if bracket := exact_bracket(task):
             return Certificate(exact(bracket.lower), exact(bracket.upper), "exact", _depth(bracket.horizon))
         floored, _ = floor_task(task)
-        policy = self._values(task, progress, scouts=floored is task)
-        upper = ceiling(policy.process, policy, self.episodes, self.seed, policy.value)
-        return self._floor(task, upper, progress, policy if floored is task else None)
+        if floored is task:
+            sharp = self._sharp(task, progress)
+            return self._certificate(task, self._ceiling(sharp.process, sharp, sharp.value, progress), sharp, progress)
+        policy = self._policy_for(task, progress)
+        upper = self._ceiling(policy.process, policy, policy.value, progress)
+        return self._certificate(task, upper, self._sharp(floored, progress), progress)
 
     def _policy(self, progress: "Progress") -> "Certificate":
         from reticent.estimate import exact, mean
         from reticent.policy.lookahead import Lookahead
         from reticent.policy.saved import answer_of, policy_of
         from reticent.policy.store import PolicyFile
-        from reticent.solve.certificate import Certificate, ceiling, exact_bracket
+        from reticent.solve.certificate import Certificate, exact_bracket, floor_task
 
         if self.bound != Bounds() or self.prices != Prices() or self.enforce:
             raise InputError("A policy file says its bound, prices and enforcement itself: leave those options out.")
         file = PolicyFile.load(Path(self.target))
+        bracket = exact_bracket(file.task)
+        floored, _ = floor_task(file.task)
+        sharp = None if bracket else self._sharp(floored, progress)
         if file.kind == "answer":
-            upper = mean(answer_of(file).simulate(self.episodes, self.seed).cost)
+            upper = mean(answer_of(file).simulate(self.episodes or PLAIN_EPISODES, self.seed).cost)
         else:
             process, policy = policy_of(file)
             value = policy.value if isinstance(policy, Lookahead) else None
-            upper = ceiling(process, policy, self.episodes, self.seed, value)
-        if bracket := exact_bracket(file.task):
+            if sharp and floored is file.task and file.task.enforce == "penalty":
+                value = sharp.value
+            upper = self._ceiling(process, policy, value, progress)
+        if bracket:
             return Certificate(exact(bracket.lower), upper, "exact", _depth(bracket.horizon))
-        return self._floor(file.task, upper, progress, None)
+        assert sharp is not None
+        return self._certificate(file.task, upper, sharp, progress)
 
-    def _floor(
-        self, task: "Task", upper: "Estimate", progress: "Progress", policy: "Lookahead | None"
-    ) -> "Certificate":
-        """The certificate with the dual bound below; `policy` holds a value for it, if there is one already."""
+    def _ceiling(
+        self, process: "ReleaseProcess", policy: "Policy", value: "ValueFunction | None", progress: "Progress"
+    ) -> "Estimate":
+        from reticent.solve.certificate import ceiling
+
+        episodes = self.episodes or (CONTROLLED_EPISODES if value else PLAIN_EPISODES)
+        bar = progress.add_task("The policy is simulated", total=None)
+        upper = ceiling(process, policy, episodes, self.seed, value)
+        progress.update(bar, total=episodes, completed=episodes)
+        return upper
+
+    def _certificate(self, task: "Task", upper: "Estimate", sharp: "Lookahead", progress: "Progress") -> "Certificate":
+        """The certificate with the dual bound below, by the sharpened value."""
         from reticent.solve.certificate import Certificate, dual_floor, floor_task
 
         floored, words = floor_task(task)
-        policy = policy or self._values(floored, progress, scouts=True)
         bar = progress.add_task("A clairvoyant plans", total=self.draws)
         lower, excess, paper = dual_floor(
-            policy.process,
-            policy.value,
+            sharp.process,
+            sharp.value,
             self.draws,
             self.seed,
             lambda done: progress.update(bar, completed=done),
@@ -116,17 +139,29 @@ class Certify:
         kind = "dual bound" if floored is task else "relaxation"
         return Certificate(lower, upper, kind, words, excess, paper)
 
-    def _values(self, task: "Task", progress: "Progress", scouts: bool) -> "Lookahead":
+    def _policy_for(self, task: "Task", progress: "Progress") -> "Lookahead":
         from reticent.process.release import ReleaseProcess
-        from reticent.solve.value_iteration import SCOUTS, Settings, value_iteration
+        from reticent.solve.value_iteration import DEFAULT, value_iteration
 
-        settings = Settings(rounds=self.rounds, scouts=SCOUTS if scouts else 0)
-        bar = progress.add_task("Value iteration", total=self.rounds)
+        settings = replace(DEFAULT, rounds=self.rounds or DEFAULT.rounds)
+        bar = progress.add_task("Value iteration", total=settings.rounds)
 
         def report(done: int, residual: float) -> None:
             progress.update(bar, completed=done, description=f"Value iteration, residual {residual:.3f}")
 
         return value_iteration(ReleaseProcess(task), self.seed, settings, report)
+
+    def _sharp(self, task: "Task", progress: "Progress") -> "Lookahead":
+        from reticent.process.release import ReleaseProcess
+        from reticent.solve.sharpen import DEFAULT, sharp_policy
+
+        settings = DEFAULT
+        if self.rounds:
+            settings = replace(settings, rounds=self.rounds, iteration=replace(settings.iteration, rounds=self.rounds))
+        bar = progress.add_task("A sharp value", total=settings.iteration.rounds + settings.rounds)
+        return sharp_policy(
+            ReleaseProcess(task), self.seed, settings, lambda done: progress.update(bar, completed=done)
+        )
 
 
 def _depth(horizon: int) -> str:

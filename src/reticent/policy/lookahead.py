@@ -5,18 +5,27 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
-from reticent.policy.network import Network, describe
+from reticent.belief.bayes import secret_joint, useful_joint
+from reticent.policy.network import Network, describe, described
 from reticent.policy.policy import Policy, best
 from reticent.process.release import PublicState, ReleaseProcess
 from reticent.process.value_kernels import REFINEMENTS
-from reticent.types import Belief, Index, PerSensor, PRNGKey, Scalar
+from reticent.types import Array, Belief, Index, PerSensor, PRNGKey, Scalar
 
 KernelChoice = Literal["label", "value"]
+# Outputs of a fresh network are small; this lets them reach every share with a few steps of learning.
+STEEPNESS, FIRST_LOGIT = 20.0, 2.5
 
 
 class ValueFunction(eqx.Module):
     """V(beta, m) = min(stop cost, cost of going on): the stop is exact, only going on is learned.
+
+    Under "penalty" V jumps with every symbol that starts to land in F. So the next release is exact, too, and what is
+    learned, for each sensor, is which share of the stop cost that it leaves is still paid in the end:
+
+        Q_a = C_T + C_B P(F | beta, a) + share_a E[stop cost; not F | beta, a],    going on = min_a Q_a.
 
     Under "multiplier" only what comes on top of the bits said so far is learned, which stays in the range of the plain
     stop cost: so the network keeps up while the price of a bit changes.
@@ -30,9 +39,47 @@ class ValueFunction(eqx.Module):
 
     def going_on(self, belief: Belief, spent_bits: Scalar) -> Scalar:
         """Learned cost of releasing at least once more and acting well from then on."""
-        seen = describe(belief, self.process.used(belief, spent_bits))
-        learned = self.process.error_penalty * self.network(seen)[0].astype(belief.dtype)
-        return learned + self.process.leakage_cost(belief) if self.process.enforce == "multiplier" else learned
+        return jnp.min(self.each(belief, spent_bits))
+
+    def each(self, belief: Belief, spent_bits: Scalar) -> Float[Array, " O"]:
+        """The learned costs whose least is that of going on: of each sensor under "penalty", else only that one."""
+        process = self.process
+        learned = self.network(describe(belief, process.used(belief, spent_bits)))
+        if process.enforce == "penalty":
+            return _by_sensor(process, belief, learned).astype(belief.dtype)
+        costs = process.error_penalty * learned.astype(belief.dtype)
+        return costs + process.leakage_cost(belief) if process.enforce == "multiplier" else costs
+
+
+def value_network(process: ReleaseProcess, width: int, key: PRNGKey) -> Network:
+    """A fresh network of the sizes that a value function of this process has.
+
+    It says half the stop cost at the prior everywhere; under "penalty" nearly the cost of one release and then the
+    stop, from which iteration comes down faster than it would come up from too low a value.
+    """
+    network = Network(described(*process.prior.shape), outputs(process), width, key)
+    half = process.stop_cost(process.prior) / process.error_penalty / 2
+    start = FIRST_LOGIT / STEEPNESS if process.enforce == "penalty" else half
+    return eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.full(outputs(process), start, jnp.float32))
+
+
+def outputs(process: ReleaseProcess) -> int:
+    """How many numbers a value function of this process learns at a belief."""
+    return process.sensors if process.enforce == "penalty" else 1
+
+
+def _by_sensor(process: ReleaseProcess, belief: Belief, learned: Float[Array, " A"]) -> Float[Array, " A"]:
+    """Q_a, in 32 bits."""
+    process, belief = jax.tree.map(lambda x: x.astype(learned.dtype), (process, belief))
+    useful, secret = useful_joint(belief, process.channel), secret_joint(belief, process.channel)
+    law = useful.sum(0)
+    forbidden = secret.max(0) >= process.limit * law
+    entered = jnp.sum(jnp.where(forbidden, law, 0), axis=1)
+    doubt = jnp.sum(jnp.where(forbidden, 0, law - useful.max(0)), axis=1)
+    # An infinite C_B is paid only where F can be entered.
+    violations = jnp.where(entered > 0, process.violation_cost * entered, 0)
+    share = jax.nn.sigmoid(STEEPNESS * learned)
+    return process.time_cost + violations + process.error_penalty * share * doubt
 
 
 def going_on_costs(process: ReleaseProcess, value: ValueFunction, public: PublicState) -> PerSensor:

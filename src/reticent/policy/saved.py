@@ -10,7 +10,7 @@ import numpy as np
 from reticent.errors import InputError
 from reticent.policy.actor import Actor, Features, Inputs
 from reticent.policy.answer import Answer, AnswerRule, private_task
-from reticent.policy.lookahead import KernelChoice, Lookahead, lookahead_policy
+from reticent.policy.lookahead import KernelChoice, Lookahead, lookahead_policy, outputs
 from reticent.policy.network import described, network_arrays, network_of
 from reticent.policy.policy import Policy
 from reticent.policy.store import PolicyFile
@@ -48,7 +48,7 @@ def policy_of(file: PolicyFile) -> tuple[ReleaseProcess, Policy]:
             return process, Actor(network_of(file, features.size, process.sensors + 1, width), features, greedy)
         case "lookahead":
             width, kernels = _lookahead_settings(file)
-            network = network_of(file, described(*process.prior.shape), 1, width)
+            network = network_of(file, described(*process.prior.shape), outputs(process), width)
             policy = lookahead_policy(process, network, kernels)
             return policy.process, policy
     raise InputError(f"This file holds a policy of kind {file.kind!r}, which this version does not know.")
@@ -66,7 +66,7 @@ def answer_of(file: PolicyFile) -> Answer:
     rule = _rule(file)
     process = ReleaseProcess(private_task(file.task))
     file = replace(file, arrays={name: array for name, array in file.arrays.items() if name not in RULE_ARRAYS})
-    network = network_of(file, described(*process.prior.shape), 1, width)
+    network = network_of(file, described(*process.prior.shape), outputs(process), width)
     return Answer(file.task, lookahead_policy(process, network, "label"), rule)
 
 

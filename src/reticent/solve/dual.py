@@ -15,7 +15,7 @@ keep it finite. Both are decided without knowing the future, so the bound stays 
 - a path that has paid more than the value at the prior plus `SPARE`, even if it ended here at a cost that no policy
   can go below, ends here.
 
-The clairvoyant goes where V errs. So V is learned there, too: `scout` returns such beliefs for value iteration.
+The clairvoyant goes where V errs. `scout` returns such beliefs, for V to be sharpened there (solve/sharpen.py).
 """
 
 from collections.abc import Callable, Iterator
@@ -37,9 +37,11 @@ from reticent.types import Array, Belief
 
 # Draws that are planned side by side, and beliefs per compiled call.
 DRAWS, BELIEFS = 32, 64
+# Plans per round of scouts: fixed, so that what is learned does not depend on the number of cores.
+SCOUTING = 2
 LONGEST = 200
 # What a path may pay above the value at the prior, in releases. Scouts give up paths with this much regret already.
-SPARE, SCOUTED = 2.0, 1.0
+SPARE, SCOUTED = 1.0, 4.0
 
 
 class Node(NamedTuple):
@@ -71,6 +73,13 @@ class Floor(NamedTuple):
     excess: float
 
 
+class Looked(NamedTuple):
+    """Beliefs that the clairvoyant looked from, and each sensor's cost to go there under V."""
+
+    belief: Float[np.ndarray, "N S U"]
+    costs: Float[np.ndarray, "N A"]
+
+
 def floor_draws(
     process: ReleaseProcess,
     value: ValueFunction,
@@ -85,7 +94,7 @@ def floor_draws(
     if (LONGEST + 1) ** process.sensors * DRAWS >= 2**63:
         raise InputError(f"{process.sensors} sensors are too many for the dual bound.")
     pieces = []
-    for plan in _plans(process, value, -(-count // DRAWS), seed, scouting=False):
+    for plan in _plans(process, value, -(-count // DRAWS), DRAWS, seed, scouting=False):
         pieces.append(plan)
         if report:
             report(min(len(pieces) * DRAWS, count))
@@ -93,42 +102,44 @@ def floor_draws(
     return Floor(np.concatenate([plan.cost for plan in pieces])[:count], excess)
 
 
-def scout(
-    process: ReleaseProcess, value: ValueFunction, count: int, rows: int, seed: int
-) -> tuple[Float[np.ndarray, "N S U"], Float[np.ndarray, " N"]]:
-    """`rows` of the beliefs where a clairvoyant goes on `count` draws, and what going on costs there under V."""
-    plans = list(_plans(process, value, -(-count // DRAWS), seed, scouting=True))
-    beliefs, costs = (np.concatenate(parts) for parts in zip(*(plan.looked for plan in plans), strict=True))
-    chosen = np.random.default_rng(seed).integers(len(costs), size=rows)
-    return beliefs[chosen], costs[chosen]
+def scout(process: ReleaseProcess, value: ValueFunction, draws: int, seed: int) -> Looked:
+    """Where a clairvoyant goes on some draws."""
+    plans = list(_plans(process, value, SCOUTING, -(-draws // SCOUTING), seed, scouting=True))
+    return _joined([plan.looked for plan in plans])
+
+
+def _joined(parts: list[Looked]) -> Looked:
+    return Looked(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 class _Plan(NamedTuple):
-    """The least cost on each draw, the largest excess of V, and all beliefs looked from with the cost of going on."""
+    """The least cost on each draw, the largest excess of V, and where the clairvoyant looked."""
 
     cost: Float[np.ndarray, " D"]
     excess: float
-    looked: tuple[Float[np.ndarray, "N S U"], Float[np.ndarray, " N"]]
+    looked: Looked
 
 
-def _plans(process: ReleaseProcess, value: ValueFunction, count: int, seed: int, scouting: bool) -> Iterator[_Plan]:
-    """Plans of independent draws, side by side on all cores."""
+def _plans(
+    process: ReleaseProcess, value: ValueFunction, count: int, draws: int, seed: int, scouting: bool
+) -> Iterator[_Plan]:
+    """Plans of so many independent draws each, side by side on all cores."""
     seeds = np.random.SeedSequence(seed).spawn(count)
     with ThreadPoolExecutor(len(cores())) as pool:
-        yield from pool.map(lambda seed: _plan(process, value, np.random.default_rng(seed), scouting), seeds)
+        yield from pool.map(lambda seed: _plan(process, value, draws, np.random.default_rng(seed), scouting), seeds)
 
 
-def _plan(process: ReleaseProcess, value: ValueFunction, rng: np.random.Generator, scouting: bool) -> _Plan:
+def _plan(process: ReleaseProcess, value: ValueFunction, count: int, rng: np.random.Generator, scouting: bool) -> _Plan:
     """Level by level: one more release each."""
-    draws = _Draws(process, rng)
+    draws = _Draws(process, count, rng)
     root = _nodes(process, value, np.asarray(process.prior)[None])
     start, excess = root.value[0], 0.0
-    looked = [(np.zeros((0, *process.prior.shape)), np.zeros(0))]
+    looked = [Looked(np.zeros((0, *process.prior.shape)), np.zeros((0, process.sensors)))]
     spare = (SCOUTED if scouting else SPARE) * float(process.time_cost)
     # What a path costs that is given up for having paid too much.
-    least = np.full(DRAWS, start + spare)
-    draw, counts, regret = np.arange(DRAWS), np.zeros((DRAWS, process.sensors), np.int64), np.zeros(DRAWS)
-    here = Node(*(np.repeat(x, DRAWS) for x in root))
+    least = np.full(count, start + spare)
+    draw, counts, regret = np.arange(count), np.zeros((count, process.sensors), np.int64), np.zeros(count)
+    here = Node(*(np.repeat(x, count) for x in root))
     for _ in range(LONGEST):
         np.minimum.at(least, draw, start + regret + here.stop - here.value)
         end = here.value if scouting else np.minimum(here.stop, here.least)
@@ -139,7 +150,7 @@ def _plan(process: ReleaseProcess, value: ValueFunction, rng: np.random.Generato
         beliefs = draws.beliefs(draw, counts)
         look = _looks(process, value, beliefs)
         going_on = look.cost.min(1)
-        looked.append((beliefs, going_on))
+        looked.append(Looked(beliefs, look.cost))
         excess = max(excess, float(np.max(here.value - going_on)))
         parent, sensor = np.nonzero(look.least < here.stop[:, None])
         if not parent.size:
@@ -159,27 +170,26 @@ def _plan(process: ReleaseProcess, value: ValueFunction, rng: np.random.Generato
         draw, counts, regret, here = draw[going], counts[going], regret[going], Node(*(x[going] for x in here))
     else:
         np.minimum.at(least, draw, start + regret + np.minimum(here.stop, here.least) - here.value)
-    beliefs, costs = zip(*looked, strict=True)
-    return _Plan(least, excess, (np.concatenate(beliefs), np.concatenate(costs)))
+    return _Plan(least, excess, _joined(looked))
 
 
 class _Draws:
     """Hidden pairs and all the readings to come; the belief after any number of each sensor's."""
 
-    def __init__(self, process: ReleaseProcess, rng: np.random.Generator) -> None:
+    def __init__(self, process: ReleaseProcess, count: int, rng: np.random.Generator) -> None:
         prior, channel = np.asarray(process.prior), np.asarray(process.channel)
         sensors, secrets, useful, symbols = channel.shape
         laws = channel.reshape(sensors, secrets * useful, symbols)
-        pair = rng.choice(prior.size, DRAWS, p=prior.reshape(-1))
+        pair = rng.choice(prior.size, count, p=prior.reshape(-1))
         cumulative = np.cumsum(laws[:, pair], axis=-1)
-        drawn = rng.random((sensors, DRAWS, LONGEST, 1)) * cumulative[:, :, None, -1:]
+        drawn = rng.random((sensors, count, LONGEST, 1)) * cumulative[:, :, None, -1:]
         # Counting what lies below never gives a symbol of probability zero.
         readings = np.stack(
             [[(c <= r).sum(-1) for c, r in zip(*pairs, strict=True)] for pairs in zip(cumulative, drawn, strict=True)]
         )
         with np.errstate(divide="ignore"):
             logs, self.log_prior = np.log(np.moveaxis(laws, -1, 1)), np.log(prior.reshape(-1))
-        self.logs = np.zeros((sensors, DRAWS, LONGEST + 1, prior.size))
+        self.logs = np.zeros((sensors, count, LONGEST + 1, prior.size))
         for sensor in range(sensors):
             self.logs[sensor, :, 1:] = np.cumsum(logs[sensor][readings[sensor]], axis=1)
         self.shape = prior.shape
@@ -217,7 +227,7 @@ def _node(process: ReleaseProcess, value: ValueFunction, beliefs: Float[Array, "
         stop, least = process.stop_cost(belief), least_going_on(process, belief)
         return Node(value(belief, jnp.zeros(())), stop, least, process.forbidden(belief))
 
-    return jax.vmap(one)(beliefs)
+    return jax.lax.map(one, beliefs, batch_size=8)
 
 
 @eqx.filter_jit
@@ -227,4 +237,4 @@ def _look(process: ReleaseProcess, value: ValueFunction, beliefs: Float[Array, "
         least = jnp.where(public.allowed[:-1], least_costs(process, process.outlook(public)), jnp.inf)
         return Look(going_on_costs(process, value, public), least)
 
-    return jax.vmap(one)(beliefs)
+    return jax.lax.map(one, beliefs, batch_size=8)

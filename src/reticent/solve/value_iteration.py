@@ -17,18 +17,23 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Float
 
 from reticent.cores import cores
-from reticent.policy.lookahead import KernelChoice, Lookahead, going_on_costs, lookahead_policy
-from reticent.policy.network import Network, describe, described
+from reticent.policy.lookahead import (
+    KernelChoice,
+    Lookahead,
+    going_on_costs,
+    lookahead_policy,
+    value_network,
+)
+from reticent.policy.network import Network
 from reticent.process.release import PublicState, ReleaseProcess, ReleaseState
 from reticent.process.rollout import advance, begin
 from reticent.process.value_kernels import REFINEMENTS
-from reticent.solve.dual import scout
+from reticent.solve.lesson import Fit, Lesson, averaged, errors, fitted, fresh_fit, lesson
 from reticent.solve.multiplier import Leakage, Price, ascend, finally_priced, free, leakage, priced
-from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
+from reticent.types import Array, Flag, Index, PRNGKey, Scalar
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,7 @@ class Settings:
     Stops after `rounds`, or once the mean absolute residual of the last ten rounds is below `tolerance` releases'
     worth of cost. `explore` is the chance of a random allowed sensor in place of the best action. `memory` is the
     weight of the past in the running average of networks that the policy uses in the end. The learning rate falls
-    linearly to zero. `kernels` matters under a guarantee only. `scouts`: on so many draws per round a clairvoyant goes
-    where the value errs (see solve/dual.py), and the value is fitted there as well: for certificates.
+    linearly to zero. `kernels` matters under a guarantee only.
     """
 
     rounds: int = 300
@@ -54,11 +58,8 @@ class Settings:
     explore: float = 0.1
     memory: float = 0.95
     kernels: KernelChoice = "label"
-    scouts: int = 0
 
 
-# Draws per round for certificates.
-SCOUTS = 64
 DEFAULT = Settings()
 
 
@@ -68,9 +69,8 @@ class IterationState(eqx.Module):
     `price` is what a bit about the secret costs, learned along with the value under "multiplier" only.
     """
 
-    network: Network
+    fit: Fit
     average: Network
-    optimiser: optax.OptState
     groups: list[ReleaseState]
     residuals: Float[Array, " 10"]
     key: Array
@@ -79,16 +79,13 @@ class IterationState(eqx.Module):
 
 
 def initialise(process: ReleaseProcess, settings: Settings, seed: int) -> IterationState:
-    """A value of half the stop cost at the prior everywhere, and fresh episodes in every lane."""
+    """A fresh value, and fresh episodes in every lane."""
     network_key, key, *keys = jax.random.split(jax.random.key(seed), 2 + settings.groups)
-    network = Network(described(*process.prior.shape), 1, settings.width, network_key)
-    half = (process.stop_cost(process.prior) / process.error_penalty / 2).astype(jnp.float32)
-    network = eqx.tree_at(lambda n: n.layers[-1].bias, network, half[None])
+    network = value_network(process, settings.width, network_key)
     first = lookahead_policy(process, network, settings.kernels, refinements=0).process
     groups = [begin(first, jax.random.split(key, settings.lanes)) for key in keys]
-    start = optax.adam(1.0).init(eqx.filter(network, eqx.is_array))
     residuals = jnp.full(10, jnp.inf)
-    return IterationState(network, network, start, groups, residuals, key, jnp.zeros((), int), free(process))
+    return IterationState(fresh_fit(network), network, groups, residuals, key, jnp.zeros((), int), free(process))
 
 
 def iterate(
@@ -134,18 +131,15 @@ def _round(process: ReleaseProcess, settings: Settings, state: IterationState, p
     """Play all groups on, then fit."""
     key, fit_key, *keys = jax.random.split(state.key, 2 + settings.groups)
     refinements = REFINEMENTS if 2 * int(state.round) >= settings.rounds else 0
-    policy = lookahead_policy(priced(process, state.price), state.network, settings.kernels, refinements)
+    policy = lookahead_policy(priced(process, state.price), state.fit.network, settings.kernels, refinements)
     played = list(pool.map(lambda group, key: _play(policy, settings, group, key), state.groups, keys))
-    groups, features, targets, leaked = zip(*played, strict=True)
+    groups, lessons, leaked = zip(*played, strict=True)
     left = jnp.asarray(1 - int(state.round) / settings.rounds, jnp.float32)
-    if settings.scouts:
-        more = _scouted(policy, settings, fit_key)
-        features, targets = (*features, more[0]), (*targets, more[1])
-    rows = jnp.concatenate(features), jnp.concatenate(targets)
-    network, average, optimiser, residual = _fit(settings, state, *rows, fit_key, left)
+    lessons = jax.tree.map(lambda *parts: jnp.concatenate(parts), *lessons)
+    fit, average, residual = _fit(policy.process, settings, state, lessons, fit_key, left)
     residuals = jnp.append(state.residuals[1:], residual * process.error_penalty)
     price = state.price and _ascend(process, state.price, leaked, left)
-    return IterationState(network, average, optimiser, list(groups), residuals, key, state.round + 1, price)
+    return IterationState(fit, average, list(groups), residuals, key, state.round + 1, price)
 
 
 @eqx.filter_jit
@@ -155,7 +149,7 @@ def _ascend(process: ReleaseProcess, price: Price, leaked: tuple[Leakage, ...], 
 
 @eqx.filter_jit
 def _play(policy: Lookahead, settings: Settings, lanes: ReleaseState, key: PRNGKey):
-    """`rollout` steps in every lane; what the network sees and should say at each belief on the way.
+    """`rollout` steps in every lane; what is to be learned at each belief on the way.
 
     Under "multiplier" also what ended episodes leaked, in every other lane: those do not explore, because a random
     sensor now and then says more than the policy does.
@@ -167,44 +161,21 @@ def _play(policy: Lookahead, settings: Settings, lanes: ReleaseState, key: PRNGK
     def one(explores: Flag, state: ReleaseState, key: PRNGKey):
         choice_key, key = jax.random.split(key)
         costs = going_on_costs(process, policy.value, state.public)
-        rows = describe(state.public.belief, process.used(state.public.belief, state.public.spent_bits))
+        taught = lesson(process, state.public.belief, state.public.spent_bits, costs)
         action = _choose(process, settings, state.public, costs, choice_key, explores)
-        target = _target(process, state.public.belief, jnp.min(costs))
         state, moment = advance(process, key, state, action)
         ended = (moment.terminated | moment.truncated) & ~explores
         said = leakage(ended, moment.after.spent_bits) if prices else None
-        return state, (rows, target, said)
+        return state, (taught, said)
 
     def lane(start: tuple[ReleaseState, PRNGKey, Flag]):
         return jax.lax.scan(partial(one, start[2]), start[0], jax.random.split(start[1], settings.rollout))
 
+    # Few at a time stay in the cache; the linear programs of a guarantee are solved best many at a time.
+    at_a_time = 8 if process.rule is None else 64
     keys = jax.random.split(key, settings.lanes)
-    lanes, (features, targets, said) = jax.lax.map(lane, (lanes, keys, explores), batch_size=64)
-    return lanes, features.reshape(-1, features.shape[-1]), targets.reshape(-1), jax.tree.map(jnp.sum, said)
-
-
-def _scouted(policy: Lookahead, settings: Settings, key: PRNGKey):
-    """As many rows as one round plays, from where a clairvoyant goes."""
-    count = settings.groups * settings.lanes * settings.rollout
-    seed = int(jax.random.bits(jax.random.fold_in(key, 1), dtype=jnp.uint32))
-    beliefs, costs = scout(policy.process, policy.value, settings.scouts, count, seed)
-    return _rows(policy.process, jnp.asarray(beliefs), jnp.asarray(costs))
-
-
-@eqx.filter_jit
-def _rows(process: ReleaseProcess, beliefs: Float[Array, "N S U"], costs: Float[Array, " N"]):
-    nothing = jnp.zeros(())
-    features = jax.vmap(lambda belief: describe(belief, process.used(belief, nothing)))(beliefs)
-    return features, jax.vmap(lambda *pair: _target(process, *pair))(beliefs, costs)
-
-
-def _target(process: ReleaseProcess, belief: Belief, cost: Scalar) -> Float[Array, ""]:
-    """What the network should say where going on costs so much."""
-    # Far beyond the stop cost it only matters that going on is dearer.
-    target = jnp.minimum(cost, process.stop_cost(belief) + process.time_cost)
-    if process.enforce == "multiplier":
-        target = target - process.leakage_cost(belief)
-    return (target / process.error_penalty).astype(jnp.float32)
+    lanes, (lessons, said) = jax.lax.map(lane, (lanes, keys, explores), batch_size=at_a_time)
+    return lanes, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lessons), jax.tree.map(jnp.sum, said)
 
 
 def _choose(
@@ -220,22 +191,14 @@ def _choose(
 
 
 @eqx.filter_jit
-def _fit(settings: Settings, state: IterationState, features: Array, targets: Array, key: PRNGKey, left: Scalar):
-    """Several passes of Adam over the batch; the residual is that of the network before."""
-
-    def errors(network: Network, rows: Array) -> Array:
-        return jax.vmap(network)(features[rows])[:, 0] - targets[rows]
-
-    def descend(carry, rows):
-        network, optimiser = carry
-        gradient = jax.grad(lambda network: 0.5 * jnp.mean(errors(network, rows) ** 2))(network)
-        direction, optimiser = optax.adam(1.0).update(gradient, optimiser)
-        step = jax.tree.map(lambda x: settings.learning_rate * left * x, direction)
-        return (eqx.apply_updates(network, step), optimiser), None
-
-    residual = jnp.mean(jnp.abs(errors(state.network, jnp.arange(targets.size))))
-    orders = jax.vmap(jax.random.permutation, (0, None))(jax.random.split(key, settings.epochs), targets.size)
+def _fit(
+    process: ReleaseProcess, settings: Settings, state: IterationState, lessons: Lesson, key: PRNGKey, left: Scalar
+):
+    """Several passes over the batch; the residual is that of the network before."""
+    size = len(lessons.costs)
+    residual = jnp.mean(jnp.abs(errors(process, state.fit.network, lessons).least))
+    orders = jax.vmap(jax.random.permutation, (0, None))(jax.random.split(key, settings.epochs), size)
     rows = orders.reshape(settings.epochs * settings.minibatches, -1)
-    (network, optimiser), _ = jax.lax.scan(descend, (state.network, state.optimiser), rows)
-    average = jax.tree.map(lambda old, new: settings.memory * old + (1 - settings.memory) * new, state.average, network)
-    return network, average, optimiser, residual
+    batches = jax.tree.map(lambda x: x[rows], lessons)
+    fit = fitted(process, state.fit, batches, settings.learning_rate * left)
+    return fit, averaged(state.average, fit.network, settings.memory), residual

@@ -104,10 +104,11 @@ def _floor(cell: Cell) -> dict[str, Any]:
     """The row of the certified floor: it has a cost and nothing else."""
     from reticent.process.release import ReleaseProcess
     from reticent.solve.certificate import dual_floor
-    from reticent.solve.value_iteration import SCOUTS, Settings, value_iteration
+    from reticent.solve.sharpen import DEFAULT, sharp_policy
 
     started = time.perf_counter()
-    policy = value_iteration(ReleaseProcess(cell.task), cell.seed, Settings(rounds=cell.effort, scouts=SCOUTS))
+    settings = replace(DEFAULT, rounds=cell.effort, iteration=replace(DEFAULT.iteration, rounds=cell.effort))
+    policy = sharp_policy(ReleaseProcess(cell.task), cell.seed, settings)
     made = time.perf_counter()
     lower, _, _ = dual_floor(policy.process, policy.value, cell.episodes, EVALUATION_SEED + cell.seed)
     return _saved(cell, made - started, time.perf_counter() - made, {"cost": asdict(lower)})

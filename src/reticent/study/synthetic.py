@@ -39,7 +39,7 @@ LIMITS: dict[Kind, tuple[float, ...]] = {
 # Rounds of value iteration: the dearer a round, the fewer.
 ROUNDS: dict[tuple[Enforcement, str], int] = {
     ("penalty", VALUE_ITERATION): 300,
-    ("penalty", FLOOR): 300,
+    ("penalty", FLOOR): 80,
     ("mask", VALUE_ITERATION): 200,
     ("multiplier", VALUE_ITERATION): 300,
     ("withhold", VALUE_ITERATION): 200,
@@ -68,7 +68,7 @@ def plan(setting: Setting) -> list[Cell]:
     def cell(policy: str, kind, limit: float, enforce: Enforcement, penalty: float = ERROR_PENALTY) -> Cell:
         effort = setting.steps if policy == AGENT else ROUNDS.get((enforce, policy), 0)
         # Decisions with value kernels take several times as long, and a clairvoyant plans longer still.
-        episodes = max(2, setting.episodes // {VALUE_KERNELS: 4, FLOOR: 100}.get(policy, 1))
+        episodes = max(2, setting.episodes // {VALUE_KERNELS: 4, FLOOR: 400}.get(policy, 1))
         return Cell(policy, kind, limit, enforce, penalty, 0, effort, episodes)
 
     paper: dict[Kind, Enforcement] = {"confidence": "penalty", "information": "mask"}

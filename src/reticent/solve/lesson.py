@@ -1,0 +1,87 @@
+"""What a value function should say at beliefs, and fitting it to that."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Float
+
+from reticent.policy.lookahead import ValueFunction
+from reticent.policy.network import Network
+from reticent.process.release import ReleaseProcess
+from reticent.types import Array, Belief, PerSensor, Scalar
+
+# Of the errors of all sensors, beside those of the best.
+EACH_WEIGHT = 0.25
+
+
+class Lesson(NamedTuple):
+    """Beliefs, the bits spent there, and what `ValueFunction.each` should say."""
+
+    belief: Any
+    spent_bits: Any
+    costs: Any
+
+
+def lesson(process: ReleaseProcess, belief: Belief, spent_bits: Scalar, costs: PerSensor) -> Lesson:
+    """What is to be learned at a belief from each sensor's cost to go."""
+    if process.enforce != "penalty":
+        # Far beyond the stop cost it only matters that going on is dearer.
+        costs = jnp.minimum(jnp.min(costs, keepdims=True), process.stop_cost(belief) + process.time_cost)
+    return Lesson(belief, spent_bits, costs)
+
+
+class Fit(NamedTuple):
+    """A network and Adam's memory of it."""
+
+    network: Network
+    optimiser: optax.OptState
+
+
+def fresh_fit(network: Network) -> Fit:
+    """Nothing remembered yet."""
+    return Fit(network, optax.adam(1.0).init(eqx.filter(network, eqx.is_array)))
+
+
+class Errors(NamedTuple):
+    """By how much a network says too much, of each cost and of the least one, in shares of the error penalty."""
+
+    each: Float[Array, "N O"]
+    least: Float[Array, " N"]
+
+
+def errors(process: ReleaseProcess, network: Network, lessons: Lesson) -> Errors:
+    """What is still to be learned."""
+    said = jax.vmap(ValueFunction(process, network).each)(lessons.belief, lessons.spent_bits)
+
+    def error(said: Array, asked: Array) -> Array:
+        # Sensors that are not allowed cost infinitely much.
+        return (jnp.where(jnp.isfinite(asked), said - asked, 0.0) / process.error_penalty).astype(jnp.float32)
+
+    return Errors(error(said, lessons.costs), error(said.min(1), lessons.costs.min(1)))
+
+
+def fitted(process: ReleaseProcess, fit: Fit, batches: Lesson, rate: Scalar) -> Fit:
+    """One step of Adam on the squared errors of each batch.
+
+    The least cost is what the value is made of: where sensors are about as good as each other, errors of each that
+    average out would make it too low. The others steady it where few draws make a sensor the best.
+    """
+
+    def loss(network: Network, batch: Lesson) -> Scalar:
+        error = errors(process, network, batch)
+        return jnp.mean(error.least**2) + EACH_WEIGHT * jnp.mean(error.each**2)
+
+    def descend(fit: Fit, batch: Lesson) -> tuple[Fit, None]:
+        direction, optimiser = optax.adam(1.0).update(jax.grad(loss)(fit.network, batch), fit.optimiser)
+        network = eqx.apply_updates(fit.network, jax.tree.map(lambda x: rate * x, direction))
+        return Fit(network, optimiser), None
+
+    return jax.lax.scan(descend, fit, batches)[0]
+
+
+def averaged(old: Network, new: Network, memory: float) -> Network:
+    """A running average of networks, the past with weight `memory`."""
+    return jax.tree.map(lambda old, new: memory * old + (1 - memory) * new, old, new)
