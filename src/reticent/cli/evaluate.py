@@ -51,31 +51,30 @@ class Evaluate:
         file = PolicyFile.load(self.policy)
         if self.enforce and "answer" in (self.enforce, file.kind) and self.enforce != file.task.enforce:
             raise InputError("A policy for answers keeps its bound in no other way, and no other policy can answer.")
-        if self.enforce:
-            file = replace(file, task=replace(file.task, enforce=self.enforce))
+        task = replace(file.task, enforce=self.enforce) if self.enforce else file.task
         with console().status(f"Simulating {self.episodes:,} episodes ..."):
-            records = self._answers(file) if file.kind == "answer" else self._releases(file)
+            records = self._answers(file) if file.kind == "answer" else self._releases(file, task)
         evaluation = summarise(records, self.seed)
         if self.json:
             print(json.dumps({"policy": str(self.policy), **evaluation.to_json()}))
         else:
-            _print_evaluation(evaluation, file.task)
+            _print_evaluation(evaluation, task)
             if isinstance(file.task.bound, ExpectedInformationBound):
                 said, limit = evaluation.spent_bits, file.task.bound.limit_bits
                 print(f"The bound is on the mean of spent bits: {said}, {_side(said, limit)} the limit {limit:g}.")
             if self.traces:
                 print(f"What was released: {self.traces}")
 
-    def _releases(self, file: "PolicyFile") -> "Episode":
+    def _releases(self, file: "PolicyFile", task: "Task") -> "Episode":
         from reticent.audit.traces import write_traces
         from reticent.policy.saved import policy_of
         from reticent.process.rollout import simulate, simulate_traced
 
-        process, policy = policy_of(file)
+        process, policy = policy_of(file, self.enforce)
         if not self.traces:
             return simulate(process, policy.act, self.episodes, self.seed)
         records, sent = simulate_traced(process, policy.act, self.episodes, self.seed)
-        write_traces(self.traces, file.task, process, records, sent)
+        write_traces(self.traces, task, process, records, sent)
         return records
 
     def _answers(self, file: "PolicyFile") -> "Episode":

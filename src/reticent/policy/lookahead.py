@@ -103,10 +103,17 @@ class Lookahead(Policy):
 
 
 def lookahead_policy(
-    process: ReleaseProcess, network: Network, kernels: KernelChoice, refinements: int = REFINEMENTS
+    process: ReleaseProcess,
+    network: Network,
+    kernels: KernelChoice,
+    made_for: ReleaseProcess | None = None,
+    refinements: int = REFINEMENTS,
 ) -> Lookahead:
-    """Lookahead on the network's value, in the process or, with value kernels, in the one that carries this value."""
-    value = ValueFunction(process, network)
+    """Lookahead on the network's value, in the process or, with value kernels, in the one that carries this value.
+
+    `made_for` is the process that the value was learned in, if it is another.
+    """
+    value = ValueFunction(made_for or process, network)
     if kernels == "value":
         process = process.with_value_kernels(value.going_on, refinements)
     return Lookahead(process, value)

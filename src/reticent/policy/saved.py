@@ -14,7 +14,7 @@ from reticent.policy.lookahead import KernelChoice, Lookahead, lookahead_policy,
 from reticent.policy.network import described, network_arrays, network_of
 from reticent.policy.policy import Policy
 from reticent.policy.store import PolicyFile
-from reticent.problem.task import GUARANTEED, Task
+from reticent.problem.task import GUARANTEED, Enforcement, Task
 from reticent.process.release import ReleaseProcess
 
 WIDEST = 2**14
@@ -38,18 +38,20 @@ def policy_file(policy: Actor | Lookahead | Answer, task: Task, settings: dict[s
             return PolicyFile("answer", task, {"width": settings["width"]}, arrays, provenance)
 
 
-def policy_of(file: PolicyFile) -> tuple[ReleaseProcess, Policy]:
-    """The policy that a file holds and the process that it acts in."""
-    process = _process(file)
+def policy_of(file: PolicyFile, enforce: Enforcement | None = None) -> tuple[ReleaseProcess, Policy]:
+    """The policy that a file holds and the process that it acts in, with the enforcement it was made for or another."""
+    process = made_for = _process(file)
+    if enforce and enforce != file.task.enforce:
+        process = ReleaseProcess(replace(file.task, enforce=enforce))
     match file.kind:
         case "actor":
             inputs, width, greedy = _actor_settings(file.settings)
             features = Features(process, inputs)
             return process, Actor(network_of(file, features.size, process.sensors + 1, width), features, greedy)
         case "lookahead":
-            width, kernels = _lookahead_settings(file)
-            network = network_of(file, described(*process.prior.shape), outputs(process), width)
-            policy = lookahead_policy(process, network, kernels)
+            width, kernels = _lookahead_settings(file, process)
+            network = network_of(file, described(*process.prior.shape), outputs(made_for), width)
+            policy = lookahead_policy(process, network, kernels, made_for)
             return policy.process, policy
     raise InputError(f"This file holds a policy of kind {file.kind!r}, which this version does not know.")
 
@@ -110,10 +112,10 @@ def _actor_settings(settings: Any) -> tuple[Inputs, int, bool]:
     raise InputError(f"The policy file's settings {settings!r} do not describe a network.")
 
 
-def _lookahead_settings(file: PolicyFile) -> tuple[int, KernelChoice]:
+def _lookahead_settings(file: PolicyFile, process: ReleaseProcess) -> tuple[int, KernelChoice]:
     match file.settings:
         case {"kernels": ("label" | "value") as kernels, "width": int(width)} if 1 <= width <= WIDEST:
-            if kernels == "value" and file.task.enforce not in GUARANTEED:
-                raise InputError(f"The policy file asks for value kernels, but enforces by {file.task.enforce!r}.")
+            if kernels == "value" and process.enforce not in GUARANTEED:
+                raise InputError(f"The policy file asks for value kernels, but enforces by {process.enforce!r}.")
             return width, kernels
     raise InputError(f"The policy file's settings {file.settings!r} do not describe a value.")

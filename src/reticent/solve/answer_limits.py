@@ -105,7 +105,9 @@ def excess(
     ends = jnp.concatenate([level, level + tilt])
     # The floor keeps the derivative of the root finite; it is far below the noise of any sample.
     deviation = jnp.sqrt(jnp.maximum(variance, 1e-24))
-    return mean + reach[0] * deviation + reach[1] * (jnp.max(ends) - jnp.min(ends))
+    # By index: the derivative of a maximum looks for the entries that equal it, and once compiled none need be found.
+    span = ends[jnp.argmax(ends)] - ends[jnp.argmin(ends)]
+    return mean + reach[0] * deviation + reach[1] * span
 
 
 # Over secrets, then over cells.

@@ -131,7 +131,9 @@ def _round(process: ReleaseProcess, settings: Settings, state: IterationState, p
     """Play all groups on, then fit."""
     key, fit_key, *keys = jax.random.split(state.key, 2 + settings.groups)
     refinements = REFINEMENTS if 2 * int(state.round) >= settings.rounds else 0
-    policy = lookahead_policy(priced(process, state.price), state.fit.network, settings.kernels, refinements)
+    policy = lookahead_policy(
+        priced(process, state.price), state.fit.network, settings.kernels, refinements=refinements
+    )
     played = list(pool.map(lambda group, key: _play(policy, settings, group, key), state.groups, keys))
     groups, lessons, leaked = zip(*played, strict=True)
     left = jnp.asarray(1 - int(state.round) / settings.rounds, jnp.float32)
