@@ -61,6 +61,9 @@ def sharp_policy(
         looked = scout(process, ValueFunction(process, average), draws, int(rng.integers(2**32)))
         draws = max(1, draws * settings.looks // max(len(looked.costs), 1))
         kept = Looked(*(np.concatenate(pair)[-settings.kept :] for pair in zip(kept, looked, strict=True)))
+        if not kept.costs.size:
+            # Stopping at once is provably optimal: nobody looks anywhere.
+            return policy
         rows = rng.integers(len(kept.costs), size=(settings.steps, settings.batch))
         rate = jnp.asarray(settings.learning_rate * (1 - done / settings.rounds), jnp.float32)
         fit = _fit(process, fit, jnp.asarray(kept.belief[rows]), jnp.asarray(kept.costs[rows]), rate)
