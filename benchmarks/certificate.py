@@ -10,9 +10,8 @@ import numpy as np
 
 from benchmarks.record import save
 from reticent import ConfidenceBound, ReleaseModel, ReleaseProcess, Task, synthetic
-from reticent.cli.certify import CONTROLLED_EPISODES
 from reticent.estimate import Estimate
-from reticent.solve.certificate import ceiling, dual_floor
+from reticent.solve.certificate import CONTROLLED_EPISODES, ceiling, dual_floor
 from reticent.solve.lattice import solve_lattice
 from reticent.solve.sharpen import DEFAULT, Settings, sharp_policy
 from reticent.solve.value_iteration import Settings as IterationSettings

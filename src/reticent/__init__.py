@@ -13,21 +13,25 @@ if TYPE_CHECKING:
     from reticent.policy.heuristics import OneStepLookahead
     from reticent.policy.policy import Policy
     from reticent.policy.store import PolicyFile
-    from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
+    from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
     from reticent.problem.model import ReleaseModel, read_problem
     from reticent.problem.objective import Objective
     from reticent.problem.synthetic import synthetic
     from reticent.problem.task import Task
     from reticent.process.release import ReleaseProcess
     from reticent.solve.a2c import train
+    from reticent.solve.answer import answer
+    from reticent.solve.certificate import Certificate, certify
     from reticent.solve.lattice import solve_lattice
     from reticent.solve.value_iteration import value_iteration
 
 __version__ = "0.2.0"
 
 _HOME = {
+    "Certificate": "solve.certificate",
     "ConfidenceBound": "problem.bound",
     "Evaluation": "audit.metrics",
+    "ExpectedInformationBound": "problem.bound",
     "InformationBound": "problem.bound",
     "InputError": "errors",
     "NO_BOUND": "problem.bound",
@@ -38,6 +42,8 @@ _HOME = {
     "ReleaseModel": "problem.model",
     "ReleaseProcess": "process.release",
     "Task": "problem.task",
+    "answer": "solve.answer",
+    "certify": "solve.certificate",
     "evaluate": "audit.metrics",
     "read_problem": "problem.model",
     "solve_lattice": "solve.lattice",
@@ -48,8 +54,10 @@ _HOME = {
 
 __all__ = [
     "NO_BOUND",
+    "Certificate",
     "ConfidenceBound",
     "Evaluation",
+    "ExpectedInformationBound",
     "InformationBound",
     "InputError",
     "Objective",
@@ -59,6 +67,8 @@ __all__ = [
     "ReleaseModel",
     "ReleaseProcess",
     "Task",
+    "answer",
+    "certify",
     "evaluate",
     "read_problem",
     "solve_lattice",

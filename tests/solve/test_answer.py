@@ -17,7 +17,7 @@ from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
 from reticent.solve.answer import MISTAKE, answer, answer_times, rule_of
 from reticent.solve.answer_limits import Moments, excesses, reach, slopes, upper_limits
-from reticent.solve.answer_program import Program, blind_weights, safe_weights
+from reticent.solve.answer_program import Program, blind_weights, excesses_of, safe_weights, tangents_of
 from reticent.solve.value_iteration import Settings, value_iteration
 
 TIMES = np.array([0, 1, 2, 4])
@@ -112,6 +112,18 @@ def test_the_excess_is_that_of_the_sample():
             expected = values.mean() + np.sqrt(2 * log * values.var(ddof=1) / 500)
             expected += 7 * log * (max(ends) - min(ends)) / (3 * 499)
             assert found[cell, s] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("episodes", [20, 3_000, 10**5])
+def test_tangents_touch_the_excess(episodes):
+    program, near = program_of(5, 0.5, episodes), reach(episodes, MISTAKE)
+    rng = np.random.default_rng(0)
+    weights = rng.random((5, len(program.moments.mass)))
+    slope = tangents_of(program, weights, near)
+    # The excess grows in proportion to the weights, so the tangent meets it there, and it is convex, so nowhere above.
+    assert np.einsum("csx,cx->cs", slope, weights) == pytest.approx(excesses_of(program, weights, near), rel=1e-6)
+    other = rng.random(weights.shape)
+    assert (np.einsum("csx,cx->cs", slope, other) <= excesses_of(program, other, near) + 1e-9).all()
 
 
 def test_limits_hold_more_often_than_they_must():

@@ -1,7 +1,7 @@
 """`reticent certify`."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,16 +12,9 @@ from reticent.cli.terminal import progress_bar
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
-    from reticent.estimate import Estimate
-    from reticent.policy.lookahead import Lookahead, ValueFunction
-    from reticent.policy.policy import Policy
-    from reticent.problem.task import Task
-    from reticent.process.release import ReleaseProcess
-    from reticent.solve.certificate import Certificate
-
-CONTROLLED_EPISODES, PLAIN_EPISODES = 8_192, 100_000
+    from reticent.solve.certificate import Certificate, Effort, Report
 
 
 @dataclass(frozen=True)
@@ -58,7 +51,8 @@ class Certify:
         use_compile_cache()
         is_problem = self.target == "synthetic" or Path(self.target).suffix == ".json"
         with progress_bar() as progress:
-            certificate = self._problem(progress) if is_problem else self._policy(progress)
+            report = _shown_on(progress)
+            certificate = self._problem(report) if is_problem else self._policy(report)
         if self.json:
             print(json.dumps({"target": self.target, **certificate.to_json()}))
             return
@@ -69,100 +63,38 @@ class Certify:
                 f"exceeded its condition by more than the {certificate.excess:.3g} found: an estimate, not a bound."
             )
 
-    def _problem(self, progress: "Progress") -> "Certificate":
-        from reticent.estimate import exact
-        from reticent.solve.certificate import Certificate, exact_bracket, floor_task
+    def _problem(self, report: "Report") -> "Certificate":
+        from reticent.solve.certificate import certify
 
         task = task_of(model_of(self.target), self.bound, self.prices, self.enforce)
         if task.enforce == "answer":
             raise InputError("Train a policy for answers first (reticent train --enforce answer), then certify that.")
-        if bracket := exact_bracket(task):
-            return Certificate(exact(bracket.lower), exact(bracket.upper), "exact", _depth(bracket.horizon))
-        floored, _ = floor_task(task)
-        if floored is task:
-            sharp = self._sharp(task, progress)
-            return self._certificate(task, self._ceiling(sharp.process, sharp, sharp.value, progress), sharp, progress)
-        policy = self._policy_for(task, progress)
-        upper = self._ceiling(policy.process, policy, policy.value, progress)
-        return self._certificate(task, upper, self._sharp(floored, progress), progress)
+        return certify(task, None, self.seed, self._effort(), report)
 
-    def _policy(self, progress: "Progress") -> "Certificate":
-        from reticent.estimate import exact, mean
-        from reticent.policy.lookahead import Lookahead
+    def _policy(self, report: "Report") -> "Certificate":
         from reticent.policy.saved import answer_of, policy_of
         from reticent.policy.store import PolicyFile
-        from reticent.solve.certificate import Certificate, exact_bracket, floor_task
+        from reticent.solve.certificate import certify
 
         if self.bound != Bounds() or self.prices != Prices() or self.enforce:
             raise InputError("A policy file says its bound, prices and enforcement itself: leave those options out.")
         file = PolicyFile.load(Path(self.target))
-        bracket = exact_bracket(file.task)
-        floored, _ = floor_task(file.task)
-        sharp = None if bracket else self._sharp(floored, progress)
-        if file.kind == "answer":
-            upper = mean(answer_of(file).simulate(self.episodes or PLAIN_EPISODES, self.seed).cost)
-        else:
-            process, policy = policy_of(file)
-            value = policy.value if isinstance(policy, Lookahead) else None
-            if sharp and floored is file.task and file.task.enforce == "penalty":
-                value = sharp.value
-            upper = self._ceiling(process, policy, value, progress)
-        if bracket:
-            return Certificate(exact(bracket.lower), upper, "exact", _depth(bracket.horizon))
-        assert sharp is not None
-        return self._certificate(file.task, upper, sharp, progress)
+        policy = answer_of(file) if file.kind == "answer" else policy_of(file)[1]
+        return certify(file.task, policy, self.seed, self._effort(), report)
 
-    def _ceiling(
-        self, process: "ReleaseProcess", policy: "Policy", value: "ValueFunction | None", progress: "Progress"
-    ) -> "Estimate":
-        from reticent.solve.certificate import ceiling
+    def _effort(self) -> "Effort":
+        from reticent.solve.certificate import Effort
 
-        episodes = self.episodes or (CONTROLLED_EPISODES if value else PLAIN_EPISODES)
-        bar = progress.add_task("The policy is simulated", total=None)
-        upper = ceiling(process, policy, episodes, self.seed, value)
-        progress.update(bar, total=episodes, completed=episodes)
-        return upper
-
-    def _certificate(self, task: "Task", upper: "Estimate", sharp: "Lookahead", progress: "Progress") -> "Certificate":
-        """The certificate with the dual bound below, by the sharpened value."""
-        from reticent.solve.certificate import Certificate, dual_floor, floor_task
-
-        floored, words = floor_task(task)
-        bar = progress.add_task("A clairvoyant plans", total=self.draws)
-        lower, excess, paper = dual_floor(
-            sharp.process,
-            sharp.value,
-            self.draws,
-            self.seed,
-            lambda done: progress.update(bar, completed=done),
-        )
-        kind = "dual bound" if floored is task else "relaxation"
-        return Certificate(lower, upper, kind, words, excess, paper)
-
-    def _policy_for(self, task: "Task", progress: "Progress") -> "Lookahead":
-        from reticent.process.release import ReleaseProcess
-        from reticent.solve.value_iteration import DEFAULT, value_iteration
-
-        settings = replace(DEFAULT, rounds=self.rounds or DEFAULT.rounds)
-        bar = progress.add_task("Value iteration", total=settings.rounds)
-
-        def report(done: int, residual: float) -> None:
-            progress.update(bar, completed=done, description=f"Value iteration, residual {residual:.3f}")
-
-        return value_iteration(ReleaseProcess(task), self.seed, settings, report)
-
-    def _sharp(self, task: "Task", progress: "Progress") -> "Lookahead":
-        from reticent.process.release import ReleaseProcess
-        from reticent.solve.sharpen import DEFAULT, sharp_policy
-
-        settings = DEFAULT
-        if self.rounds:
-            settings = replace(settings, rounds=self.rounds, iteration=replace(settings.iteration, rounds=self.rounds))
-        bar = progress.add_task("A sharp value", total=settings.iteration.rounds + settings.rounds)
-        return sharp_policy(
-            ReleaseProcess(task), self.seed, settings, lambda done: progress.update(bar, completed=done)
-        )
+        return Effort(self.rounds, self.draws, self.episodes)
 
 
-def _depth(horizon: int) -> str:
-    return f"by solving the problem up to {horizon} releases deep"
+def _shown_on(progress: "Progress") -> "Report":
+    """Shows each stage of the work as a bar of its own."""
+    bars: dict[str, TaskID] = {}
+
+    def report(doing: str, done: int, total: int | None) -> None:
+        if doing not in bars:
+            bars[doing] = progress.add_task(doing, total=total)
+        progress.update(bars[doing], completed=done, total=total)
+
+    return report

@@ -100,7 +100,7 @@ def safe_weights(program: Program, reach: Reach) -> Float[np.ndarray, "C X"]:
             break
         weights = flows.weights(found)
         most = weights.max(1)
-        unsafe = (_excesses(program, weights, reach) >= 0) & (most > 0)[:, None]
+        unsafe = (excesses_of(program, weights, reach) >= 0) & (most > 0)[:, None]
         if not unsafe.any():
             return weights
         # Only answers can be closed: who still reads is silent.
@@ -151,7 +151,8 @@ def _costs(program: Program, flows: Flows) -> Float[np.ndarray, " V"]:
     return np.append(told + waited, price.error_penalty * (1 - program.prior.sum(0)))
 
 
-def _excesses(program: Program, weights: Float[np.ndarray, "C X"], reach: Reach) -> Float[np.ndarray, "C S"]:
+def excesses_of(program: Program, weights: Float[np.ndarray, "C X"], reach: Reach) -> Float[np.ndarray, "C S"]:
+    """The excess of every cell and secret over the program's limit."""
     slope = weights @ slopes(program.moments, program.limit)
     limit = np.full(len(weights), program.limit)
     return excesses(weights, slope, program.moments, program.prior.sum(1), limit, reach)
@@ -172,16 +173,10 @@ _all_tangents = jax.jit(
 )
 
 
-def _cuts(
-    program: Program,
-    flows: Flows,
-    weights: Float[np.ndarray, "C X"],
-    reach: Reach,
-    of: Bool[np.ndarray, "C S"],
-) -> sparse.csr_array:
-    """Tangents of the excess at these weights as rows over the variables, for the chosen cells and secrets."""
+def tangents_of(program: Program, weights: Float[np.ndarray, "C X"], reach: Reach) -> Float[np.ndarray, "C S X"]:
+    """Derivatives of the excesses by the weights of their cell; times the weights, they are the excesses themselves."""
     moments = program.moments
-    tangents = np.asarray(
+    return np.asarray(
         _all_tangents(
             weights,
             slopes(moments, program.limit),
@@ -191,8 +186,18 @@ def _cuts(
             (reach.deviations, reach.ranges),
         )
     )
+
+
+def _cuts(
+    program: Program,
+    flows: Flows,
+    weights: Float[np.ndarray, "C X"],
+    reach: Reach,
+    of: Bool[np.ndarray, "C S"],
+) -> sparse.csr_array:
+    """Tangents of the excess at these weights as rows over the variables, for the chosen cells and secrets."""
     cell, secret = np.nonzero(of)
-    rows = tangents[cell, secret]
+    rows = tangents_of(program, weights, reach)[cell, secret]
     # The solver's tolerance is absolute: rows of one size make it a tolerance of the chances.
     rows = rows / abs(rows).max(1, keepdims=True)
     columns = cell[:, None] * flows.sources + np.arange(flows.sources)

@@ -8,21 +8,45 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from reticent.errors import InputError
-from reticent.estimate import Estimate, mean
-from reticent.policy.lookahead import ValueFunction, going_on_costs
+from reticent.estimate import Estimate, exact, mean
+from reticent.policy.answer import Answer
+from reticent.policy.lookahead import Lookahead, ValueFunction, going_on_costs
 from reticent.policy.policy import Policy
 from reticent.problem.bound import NO_BOUND, ExpectedInformationBound, InformationBound
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess, ReleaseState, Transition
 from reticent.process.rollout import simulate
+from reticent.solve import sharpen, value_iteration
 from reticent.solve.dual import floor_draws
 from reticent.solve.lattice import TOLERANCE, Bracket, solve_lattice
 from reticent.solve.tree import solve_tree
 from reticent.types import Index, PRNGKey
 
 Kind = Literal["exact", "dual bound", "relaxation"]
+# What is going on, how much of it is done, and how much there is, where that is known.
+Report = Callable[[str, int, int | None], None]
 # More pairs of sensor and symbol than this are left to the dual bound, and so are lattices of more nodes.
 PAIRS, LATTICE_NODES, TREE_NODES = 6, 2_000_000, 200_000
+
+
+# Episodes to simulate where a value takes the luck out of them, and elsewhere.
+CONTROLLED_EPISODES, PLAIN_EPISODES = 8_192, 100_000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try.
+
+    `rounds` of value iteration, and of sharpening its value; None is what was found to be worth the time. `draws` that
+    the clairvoyant plans on, `episodes` of the policy; None is 8,192 where a value takes out the luck, else 100,000.
+    """
+
+    rounds: int | None = None
+    draws: int = 256
+    episodes: int | None = None
+
+
+DEFAULT = Effort()
 
 
 @dataclass(frozen=True)
@@ -70,6 +94,78 @@ class Certificate:
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary for one JSON object."""
         return {**asdict(self), "gap": self.gap, "relative_gap": self.relative_gap, "sentence": self.sentence()}
+
+
+def certify(
+    task: Task,
+    policy: Policy | Answer | None = None,
+    seed: int = 0,
+    effort: Effort = DEFAULT,
+    report: Report = lambda doing, done, total: None,
+) -> Certificate:
+    """A floor under the cost of every policy of this task, beside the cost of `policy`.
+
+    Without a policy, beside the cost of one by value iteration, or the optimum where the task is small enough.
+    """
+    floored, floor_of = floor_task(task)
+    bracket = exact_bracket(task)
+    if bracket:
+        depth = f"by solving the problem up to {bracket.horizon} releases deep"
+        upper = _ceiling(task, policy, None, seed, effort, report) if policy else exact(bracket.upper)
+        return Certificate(exact(bracket.lower), upper, "exact", depth)
+    if policy is None and task.enforce == "answer":
+        raise InputError("Answers are certified by their policy: make one first, with its public rule.")
+    sharp = _sharp_policy(floored, seed, effort, report)
+    if policy is None:
+        policy = sharp if floored is task else _iterated(task, seed, effort, report)
+    # Any value takes out luck; the sharp one most, but it knows no other process than its own.
+    value = sharp.value if floored is task else None
+    upper = _ceiling(task, policy, value, seed, effort, report)
+    lower, excess, paper = dual_floor(
+        sharp.process, sharp.value, effort.draws, seed, lambda done: report("A clairvoyant plans", done, effort.draws)
+    )
+    kind = "dual bound" if floored is task else "relaxation"
+    return Certificate(lower, upper, kind, floor_of, excess, paper)
+
+
+def _sharp_policy(task: Task, seed: int, effort: Effort, report: Report) -> Lookahead:
+    settings = sharpen.DEFAULT
+    if effort.rounds:
+        iteration = replace(settings.iteration, rounds=effort.rounds)
+        settings = replace(settings, rounds=effort.rounds, iteration=iteration)
+    rounds = settings.iteration.rounds + settings.rounds
+    return sharpen.sharp_policy(
+        ReleaseProcess(task), seed, settings, lambda done: report("A sharp value", done, rounds)
+    )
+
+
+def _iterated(task: Task, seed: int, effort: Effort, report: Report) -> Lookahead:
+    settings = value_iteration.DEFAULT
+    settings = replace(settings, rounds=effort.rounds or settings.rounds)
+    return value_iteration.value_iteration(
+        ReleaseProcess(task), seed, settings, lambda done, _: report("Value iteration", done, settings.rounds)
+    )
+
+
+def _ceiling(
+    task: Task, policy: Policy | Answer, value: ValueFunction | None, seed: int, effort: Effort, report: Report
+) -> Estimate:
+    if task.enforce == "multiplier":
+        # The martingale goes with the priced cost; the plain one is what a policy is judged by.
+        value = None
+    elif isinstance(policy, Lookahead):
+        value = value or policy.value
+    episodes = effort.episodes or (CONTROLLED_EPISODES if value else PLAIN_EPISODES)
+    doing = "The policy is simulated"
+    report(doing, 0, None)
+    if isinstance(policy, Answer):
+        upper = mean(policy.simulate(episodes, seed).cost)
+    else:
+        # Value kernels belong to the policy, and so to the process that it acts in.
+        process = policy.process if isinstance(policy, Lookahead) else ReleaseProcess(task)
+        upper = ceiling(process, policy, episodes, seed, value)
+    report(doing, episodes, episodes)
+    return upper
 
 
 def floor_task(task: Task) -> tuple[Task, str]:
@@ -132,12 +228,10 @@ def ceiling(
     process: ReleaseProcess, policy: Policy, episodes: int, seed: int, value: ValueFunction | None = None
 ) -> Estimate:
     """The policy's cost by simulation; with a value for the process, its martingale as control variate."""
-    if process.enforce == "multiplier":
-        # The martingale goes with the priced cost; the plain one is what a policy is judged by.
-        records = simulate(process, policy.act, episodes, seed)
-        return mean(records.cost - records.violation_cost)
     played = process if value is None else Controlled(process, value)
-    return mean(simulate(played, policy.act, episodes, seed).cost)
+    records = simulate(played, policy.act, episodes, seed)
+    # The price of a multiplier is not part of what a policy is judged by.
+    return mean(records.cost - (records.violation_cost if process.enforce == "multiplier" else 0.0))
 
 
 class Controlled(ReleaseProcess):
