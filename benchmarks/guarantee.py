@@ -31,8 +31,8 @@ def main() -> None:
     cells = [_cell(VALUE_ITERATION, "penalty", UNBOUNDED)]
     # The whole table for some bounds first, if time should be short.
     for limit in (0.8, 0.99, 0.6, 0.9, 0.7):
-        for (enforce, policy), asked in ASKED.items():
-            if asked[CONFIDENCES.index(limit)] is not None or (policy == AGENT and limit in (0.8, 0.99)):
+        for enforce, policy in ASKED:
+            if policy != AGENT or limit in (0.8, 0.99):
                 cells.append(_cell(policy, enforce, limit))
     folder = RESULTS / "guarantee"
     results = run_study(cells, folder, "The guarantee", lambda cell, _: print(cell.policy, cell.title, flush=True))

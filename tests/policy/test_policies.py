@@ -25,7 +25,10 @@ from tests.problems import random_model
 
 THRESHOLD = jnp.asarray(0.9)
 # Under the second no sensor is ever allowed.
-SETTINGS = [Task(synthetic(), InformationBound(0.6), horizon=20), Task(tells_both(), InformationBound(1.0), horizon=20)]
+SETTINGS = [
+    pytest.param(Task(synthetic(), InformationBound(0.6), horizon=20), marks=pytest.mark.slow),
+    Task(tells_both(), InformationBound(1.0), horizon=20),
+]
 
 
 def policies(process):

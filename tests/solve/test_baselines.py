@@ -14,7 +14,9 @@ from reticent.study.synthetic import BASELINES
 
 
 @pytest.mark.parametrize("name", BASELINES)
-@pytest.mark.parametrize(("model", "value"), [(tells_useful, 1.0), (tells_nothing, 25.0)])
+@pytest.mark.parametrize(
+    ("model", "value"), [pytest.param(tells_useful, 1.0, marks=pytest.mark.slow), (tells_nothing, 25.0)]
+)
 def test_tuned_baselines_solve_the_obvious_problems(name, model, value):
     process = ReleaseProcess(Task(model(), ConfidenceBound(0.9)))
     policy = tuned_baseline(name, process, seed=0, episodes=256)

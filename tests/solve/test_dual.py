@@ -43,7 +43,8 @@ def test_it_is_a_lower_bound_whatever_the_value(seed, scale):
     assert estimate.value - 2 * (estimate.high - estimate.value) < solve_lattice(task).lower
 
 
-@pytest.mark.parametrize("limit", [pytest.param(0.7, marks=pytest.mark.slow), 2.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [0.7, 2.0])
 def test_with_a_learned_value_both_sides_meet_at_the_exact_cost(limit):
     task = Task(two_binary_sensors(), ConfidenceBound(limit))
     process = ReleaseProcess(task)

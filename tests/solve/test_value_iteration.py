@@ -35,7 +35,7 @@ def cost(process, settings=SMALL, episodes=8_192):
 @pytest.mark.parametrize(
     ("model", "enforce", "value"),
     [
-        (tells_useful, "penalty", 1.0),
+        pytest.param(tells_useful, "penalty", 1.0, marks=pytest.mark.slow),
         (tells_both, "penalty", 25.0),
         # Merged by useful value, the sensor that tells both tells only the useful one.
         pytest.param(tells_both, "coarsen", 1.0, marks=pytest.mark.slow),
@@ -51,7 +51,7 @@ def test_the_obvious_policy_is_found(model, enforce, value):
     assert evaluation.violation_rate.value == 0
 
 
-@pytest.mark.parametrize(("limit", "value"), [(0.6, 12.883022), (1.01, 7.189754)])
+@pytest.mark.parametrize(("limit", "value"), [pytest.param(0.6, 12.883022, marks=pytest.mark.slow), (1.01, 7.189754)])
 def test_value_iteration_comes_near_the_exact_value_of_p1(limit, value):
     evaluation = cost(ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(limit))), episodes=40_000)
     # Within 1 % of the optimum, and not below it by more than the interval allows.

@@ -1,0 +1,61 @@
+"""Certificates of problems too large to be solved: every way to a floor and a ceiling, on one that can be, slowly."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from reticent.errors import InputError
+from reticent.policy.heuristics import OneStepLookahead
+from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.model import ReleaseModel
+from reticent.problem.objective import Objective
+from reticent.problem.task import Enforcement, Task
+from reticent.process.release import ReleaseProcess
+from reticent.solve.certificate import PAIRS, Effort, certify
+from reticent.solve.lattice import solve_lattice
+
+SHORT = Effort(rounds=4, draws=32, episodes=8_000)
+
+
+def task_of(bound: Bound, enforce: Enforcement) -> Task:
+    """Two sensors of four symbols."""
+    rng = np.random.default_rng(0)
+    sizes = {"secrets": 2, "useful": 2, "sensors": 2, "symbols": 4}
+    names = {kind: tuple(f"{kind} {i}" for i in range(size)) for kind, size in sizes.items()}
+    channel = rng.dirichlet(np.ones(4), size=(2, 2, 2))
+    assert channel.shape[0] * channel.shape[3] > PAIRS
+    model = ReleaseModel(prior=np.full((2, 2), 0.25), channel=channel, **names)
+    # Mistakes are cheap, so that episodes are short.
+    return Task(model, bound, Objective(error_penalty=20.0), enforce, horizon=40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [False, True])
+def test_floor_and_ceiling_enclose_the_optimum(own):
+    task = task_of(ConfidenceBound(0.8), "penalty")
+    stages = {}
+    policy = OneStepLookahead(ReleaseProcess(task), jnp.asarray(1.0)) if own else None
+    found = certify(task, policy, 0, SHORT, lambda doing, done, total: stages.__setitem__(doing, (done, total)))
+    optimum = solve_lattice(task).upper
+    assert found.kind == "dual bound"
+    # Four standard errors.
+    assert found.lower.value - 2 * (found.lower.high - found.lower.value) <= optimum
+    assert found.upper.value + 2 * (found.upper.high - found.upper.value) >= optimum
+    # Every stage was told to its end.
+    assert len(stages) == 3
+    assert all(done == total for done, total in stages.values())
+
+
+@pytest.mark.slow
+def test_a_limit_on_every_path_has_the_floor_of_a_limit_on_average():
+    task = task_of(InformationBound(0.2), "mask")
+    found = certify(task, None, 0, SHORT)
+    assert found.kind == "relaxation"
+    assert found.lower.value - 2 * (found.lower.high - found.lower.value) <= found.upper.high
+    # No policy pays less than without a bound.
+    assert solve_lattice(task_of(ConfidenceBound(2.0), "penalty")).lower <= found.upper.high
+
+
+def test_answers_are_certified_by_their_policy():
+    with pytest.raises(InputError, match="certified by their policy"):
+        certify(task_of(ConfidenceBound(0.8), "answer"))
