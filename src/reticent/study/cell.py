@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from reticent import __version__
@@ -13,6 +14,7 @@ from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Enforcement, Task
 
 if TYPE_CHECKING:
+    from reticent.policy.lookahead import Lookahead
     from reticent.policy.policy import Policy
     from reticent.process.release import ReleaseProcess
     from reticent.process.rollout import Episode
@@ -116,14 +118,20 @@ def _floor(cell: Cell) -> dict[str, Any]:
 
 def _answering(cell: Cell) -> "Simulation":
     """Simulates the cell's rule for answers, over a private policy by value iteration."""
-    from reticent.policy.answer import private_task
-    from reticent.process.release import ReleaseProcess
     from reticent.solve.answer import answer
+
+    # The device reads in private, whatever the bound: one policy serves them all.
+    private = _private_policy(replace(cell, kind="none", limit=NO_BOUND.limit))
+    return answer(cell.task, private, cell.seed).simulate
+
+
+@cache
+def _private_policy(cell: Cell) -> "Lookahead":
+    from reticent.process.release import ReleaseProcess
     from reticent.solve.value_iteration import Settings, value_iteration
 
-    process = ReleaseProcess(private_task(cell.task))
-    private = value_iteration(process, cell.seed, Settings(rounds=cell.effort))
-    return answer(cell.task, private, cell.seed).simulate
+    task = replace(cell.task, horizon=LONGEST_EPISODE)
+    return value_iteration(ReleaseProcess(task), cell.seed, Settings(rounds=cell.effort))
 
 
 def _releasing(cell: Cell) -> "Simulation":
