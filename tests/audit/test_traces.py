@@ -42,7 +42,7 @@ def recomputed(path):
     return np.array(beliefs), table
 
 
-@pytest.fixture(scope="module", params=TASKS)
+@pytest.fixture(scope="module", params=[pytest.param("withhold", marks=pytest.mark.slow), "coarsen", "mask"])
 def traced(request, tmp_path_factory):
     task = TASKS[request.param]
     process = ReleaseProcess(task)

@@ -198,7 +198,9 @@ def test_nothing_is_released_a_hair_below_the_bound():
     assert process.public(belief, jnp.zeros(())).allowed.tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize(("model", "enforce"), [(synthetic, "coarsen"), (tells_both, "withhold")])
+@pytest.mark.parametrize(
+    ("model", "enforce"), [pytest.param(synthetic, "coarsen", marks=pytest.mark.slow), (tells_both, "withhold")]
+)
 def test_contract(model, enforce):
     check_process(ReleaseProcess(Task(model(), ConfidenceBound(0.7), enforce=enforce, horizon=10)))
 

@@ -40,6 +40,7 @@ def test_the_agent_comes_near_the_exact_value_of_p1(limit, value):
     assert evaluation.cost.high >= value
 
 
+@pytest.mark.slow
 def test_the_paper_recipe_learns():
     process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
     recipe = replace(RECIPES["paper"], environments=64, width=32)

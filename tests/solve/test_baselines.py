@@ -23,7 +23,7 @@ def test_tuned_baselines_solve_the_obvious_problems(name, model, value):
     assert simulate(process, policy.act, 1_000, seed=1).cost.mean() == pytest.approx(value)
 
 
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.9), InformationBound(0.1)])
+@pytest.mark.parametrize("bound", [ConfidenceBound(0.9), pytest.param(InformationBound(0.1), marks=pytest.mark.slow)])
 def test_costs_of_all_thresholds_at_once_agree_with_playing_each(bound):
     process = ReleaseProcess(Task(two_binary_sensors(), bound))
     costs = _threshold_costs(process, RandomSensor(NEVER).act, 0, 8_192)

@@ -32,15 +32,16 @@ def cost(process, settings=SMALL, episodes=8_192):
     return evaluate(policy.process, policy, episodes, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "enforce", "value"),
     [
-        pytest.param(tells_useful, "penalty", 1.0, marks=pytest.mark.slow),
+        (tells_useful, "penalty", 1.0),
         (tells_both, "penalty", 25.0),
         # Merged by useful value, the sensor that tells both tells only the useful one.
-        pytest.param(tells_both, "coarsen", 1.0, marks=pytest.mark.slow),
+        (tells_both, "coarsen", 1.0),
         # Withheld, it can say nothing.
-        pytest.param(tells_both, "withhold", 25.0, marks=pytest.mark.slow),
+        (tells_both, "withhold", 25.0),
     ],
 )
 def test_the_obvious_policy_is_found(model, enforce, value):
@@ -68,7 +69,7 @@ def test_value_iteration_under_the_information_mask():
     assert evaluation.cost.high >= exact
 
 
-@pytest.mark.parametrize("enforce", ["penalty", "paper", "withhold", "coarsen"])
+@pytest.mark.parametrize("enforce", ["penalty", "paper", pytest.param("withhold", marks=pytest.mark.slow), "coarsen"])
 def test_the_outlook_is_what_step_does(enforce):
     """Costs and beliefs of the one-step model, against sampled steps from the same state."""
     task = Task(two_binary_sensors(), ConfidenceBound(0.64), Objective(1.0, 50.0, 30.0), enforce)
