@@ -1,4 +1,4 @@
-"""Certificates of problems too large to be solved: every way to a floor and a ceiling, on one that can be, slowly."""
+"""Floors and ceilings from end to end, on a problem that `certify` takes for too large but the lattice still solves."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -27,8 +27,6 @@ Kind = Literal["exact", "dual bound", "relaxation"]
 Report = Callable[[str, int, int | None], None]
 # More pairs of sensor and symbol than this are left to the dual bound, and so are lattices of more nodes.
 PAIRS, LATTICE_NODES, TREE_NODES = 6, 2_000_000, 200_000
-
-
 # Episodes to simulate where a value takes the luck out of them, and elsewhere.
 CONTROLLED_EPISODES, PLAIN_EPISODES = 8_192, 100_000
 

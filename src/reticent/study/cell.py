@@ -127,6 +127,7 @@ def _answering(cell: Cell) -> "Simulation":
 
 @cache
 def _private_policy(cell: Cell) -> "Lookahead":
+    """Reads in private for the cell without its bound, as long as the cells with one may."""
     from reticent.process.release import ReleaseProcess
     from reticent.solve.value_iteration import Settings, value_iteration
 
