@@ -75,6 +75,7 @@ def test_solve_says_it_in_words(run):
         (("solve", "p1.json", "--confidence", 0.8, "--time-cost", -1), "time cost must be a positive number"),
         (("train", "p1.json", "--confidence", 0.8, "-o", "no/where.safetensors"), "There is no folder 'no'"),
         (("train", "p1.json", "--confidence", 0.8, "-o", "."), "is a folder"),
+        (("train", "p1.json", "--confidence", 0.8, "-o", "p1.json"), "the problem file itself"),
         (("train", "p1.json", "--confidence", 0.8, "--seed", 2**64, "-o", "x"), "--seed must lie"),
         (("solve", "p1.json", "--confidence", 0.8, "--max-nodes", 0), "--max-nodes must be at least 1"),
         (("train", "p1.json", "--confidence", 0.8, "--steps", 0, "-o", "x"), "--steps must be at least 1"),

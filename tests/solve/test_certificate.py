@@ -6,7 +6,7 @@ import pytest
 
 from reticent.errors import InputError
 from reticent.policy.heuristics import OneStepLookahead
-from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 from reticent.problem.task import Enforcement, Task
@@ -59,3 +59,14 @@ def test_a_limit_on_every_path_has_the_floor_of_a_limit_on_average():
 def test_answers_are_certified_by_their_policy():
     with pytest.raises(InputError, match="certified by their policy"):
         certify(task_of(ConfidenceBound(0.8), "answer"))
+
+
+def test_an_open_bracket_is_not_called_exact_and_lies_above_the_optimum_without_bound():
+    rng = np.random.default_rng(2)
+    names = {"secrets": ("s0", "s1"), "useful": ("u0", "u1"), "sensors": ("a",), "symbols": ("0", "1", "2")}
+    model = ReleaseModel(np.full((2, 2), 0.25), rng.dirichlet(np.ones(3), size=(1, 2, 2)), **names)
+    found = certify(Task(model, ConfidenceBound(0.6), enforce="withhold"))
+    unbounded = solve_lattice(Task(model, NO_BOUND), max_nodes=100_000)
+    assert found.kind == "exact bracket"
+    assert found.lower.value >= unbounded.lower - 1e-9
+    assert "still open" in found.sentence()

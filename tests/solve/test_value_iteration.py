@@ -13,6 +13,7 @@ from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
 from reticent.policy.lookahead import ValueFunction, going_on_costs, lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
+from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
@@ -21,6 +22,7 @@ from reticent.process.rollout import simulate
 from reticent.solve.certificate import ceiling
 from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 from reticent.solve.lattice import solve_lattice
+from reticent.solve.tree import solve_tree
 from reticent.solve.value_iteration import Settings, initialise, iterate, value_iteration
 
 SMALL = Settings(rounds=60, groups=2, lanes=64, rollout=4, width=32, learning_rate=1e-2)
@@ -50,6 +52,26 @@ def test_the_obvious_policy_is_found(model, enforce, value):
     # Merged symbols may be mistaken with a chance of at most 1e-5.
     assert evaluation.cost.value == pytest.approx(value, abs=1e-2)
     assert evaluation.violation_rate.value == 0
+
+
+HARDLY_MOVES = ReleaseModel(
+    prior=np.array([[0.46, 0.08], [0.065, 0.395]]),
+    channel=np.array(
+        [[[[0.01, 0.74, 0.03, 0.22], [0.16, 0.66, 0.13, 0.05]], [[0.02, 0.02, 0.95, 0.01], [0.56, 0.06, 0.23, 0.15]]]]
+    ),
+    secrets=("s0", "s1"),
+    useful=("u0", "u1"),
+    sensors=("a0",),
+    symbols=("z0", "z1", "z2", "z3"),
+)
+
+
+@pytest.mark.slow
+def test_it_does_not_settle_before_what_the_policy_uses_has():
+    # Merged symbols hardly move the belief near the bound: a value that is too low there repeats them for ever.
+    process = ReleaseProcess(Task(HARDLY_MOVES, ConfidenceBound(0.68), enforce="coarsen"))
+    bracket = solve_tree(process, 10)
+    assert cost(process, Settings(rounds=80, groups=2, lanes=64)).cost.low <= 1.02 * bracket.upper
 
 
 @pytest.mark.parametrize(("limit", "value"), [pytest.param(0.6, 12.883022, marks=pytest.mark.slow), (1.01, 7.189754)])

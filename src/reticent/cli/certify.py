@@ -14,7 +14,10 @@ from reticent.errors import InputError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from reticent.solve.certificate import Certificate, Effort, Report
+    from reticent.policy.answer import Answer
+    from reticent.policy.policy import Policy
+    from reticent.problem.task import Task
+    from reticent.solve.certificate import Report
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Certify:
     """How far from optimal a policy is, or how well a problem can be solved: a floor under every policy's cost."""
 
     target: Annotated[Positional[str], arg(metavar="POLICY|PROBLEM")]
-    """A policy file, a JSON problem file, or `synthetic`. For a problem a policy is made by value iteration."""
+    """A policy file, a JSON problem file, or `synthetic`. A small problem is solved, for a large one a policy
+    is made by value iteration."""
     bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
     enforce: EnforceOption | None = None
@@ -42,6 +46,7 @@ class Certify:
     def run(self) -> None:
         """Bound from both sides and print."""
         from reticent.compile_cache import use_compile_cache
+        from reticent.solve.certificate import Effort, certify
 
         for name, least in {"rounds": 1, "draws": 2, "episodes": 2}.items():
             count = getattr(self, name)
@@ -50,9 +55,10 @@ class Certify:
         check_seed(self.seed)
         use_compile_cache()
         is_problem = self.target == "synthetic" or Path(self.target).suffix == ".json"
+        task, policy = self._problem() if is_problem else self._policy()
         with progress_bar() as progress:
-            report = _shown_on(progress)
-            certificate = self._problem(report) if is_problem else self._policy(report)
+            effort = Effort(self.rounds, self.draws, self.episodes)
+            certificate = certify(task, policy, self.seed, effort, _shown_on(progress))
         if self.json:
             print(json.dumps({"target": self.target, **certificate.to_json()}))
             return
@@ -63,29 +69,20 @@ class Certify:
                 f"exceeded its condition by more than the {certificate.excess:.3g} found: an estimate, not a bound."
             )
 
-    def _problem(self, report: "Report") -> "Certificate":
-        from reticent.solve.certificate import certify
-
+    def _problem(self) -> tuple["Task", None]:
         task = task_of(model_of(self.target), self.bound, self.prices, self.enforce)
         if task.enforce == "answer":
             raise InputError("Train a policy for answers first (reticent train --enforce answer), then certify that.")
-        return certify(task, None, self.seed, self._effort(), report)
+        return task, None
 
-    def _policy(self, report: "Report") -> "Certificate":
+    def _policy(self) -> tuple["Task", "Policy | Answer"]:
         from reticent.policy.saved import answer_of, policy_of
         from reticent.policy.store import PolicyFile
-        from reticent.solve.certificate import certify
 
         if self.bound != Bounds() or self.prices != Prices() or self.enforce:
             raise InputError("A policy file says its bound, prices and enforcement itself: leave those options out.")
         file = PolicyFile.load(Path(self.target))
-        policy = answer_of(file) if file.kind == "answer" else policy_of(file)[1]
-        return certify(file.task, policy, self.seed, self._effort(), report)
-
-    def _effort(self) -> "Effort":
-        from reticent.solve.certificate import Effort
-
-        return Effort(self.rounds, self.draws, self.episodes)
+        return file.task, answer_of(file) if file.kind == "answer" else policy_of(file)[1]
 
 
 def _shown_on(progress: "Progress") -> "Report":

@@ -76,15 +76,17 @@ class Solve:
         with _building() as report:
             bracket = solve_lattice(task, self.horizon, max_nodes=self.max_nodes, report=report)
         first = [*task.model.sensors, "stop"][bracket.first]
-        closed = self.horizon is not None or bracket.gap <= TOLERANCE
+        closed = bracket.gap <= TOLERANCE
         record = {**asdict(bracket), "first": first, "gap": bracket.gap, "closed": closed, "kind": "exact bracket"}
         if self.json:
             print(json.dumps(record))
         else:
             print(f"The optimal cost lies between {bracket.lower:.6f} and {bracket.upper:.6f}; first action: {first}.")
             print(f"{bracket.nodes:,} nodes, at most {bracket.horizon} releases.")
-            if not closed:
+            if not closed and self.horizon is None:
                 print("The bracket is still open: --max-nodes ended the search.")
+            elif not closed:
+                print(f"The upper end is the best of at most {self.horizon} releases; the lower holds for any number.")
 
 
 @contextmanager

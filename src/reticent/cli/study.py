@@ -95,10 +95,12 @@ def _print_study(results: Path) -> None:
     table = Table(title="Estimates, mean over seeds", box=SIMPLE, padding=(0, 0, 0, 1), pad_edge=False)
     for heading in ("bound", "policy", "cost", "tau", "U right", "S right", "over"):
         table.add_column(heading, justify="left" if heading in ("bound", "policy") else "right", no_wrap=True)
-    for bound, enforce, policy, *numbers in summary(pl.read_parquet(results)).iter_rows():
+    rows = summary(pl.read_parquet(results)).rows()
+    for bound, enforce, policy, *numbers in rows:
         table.add_row(bound, f"{enforce}: {policy}" if enforce in GUARANTEED else policy, *numbers)
     Console().print(table)
     print("cost: tau + 50 x chance of a wrong guess of U + 50 if the bound was crossed.")
     print("tau: readings released. U right, S right: accuracy of the provider's best guess.")
     print("over: episodes that ever crossed the bound. withhold, coarsen: the guarantee, which never does.")
-    print("answer: no readings, one guess of U; made so that it does not, with a chance of error of 0.1 %.")
+    if any(enforce == "answer" for _, enforce, *_ in rows):
+        print("answer: no readings, one guess of U; made so that it does not, with a chance of error of 0.1 %.")

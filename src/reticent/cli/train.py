@@ -68,6 +68,8 @@ class Train:
         if not self.out.name or self.out.is_dir():
             raise InputError(f"-o {str(self.out)!r} is a folder; name the policy file to write.")
         check_writable(self.out)
+        if self.out.exists() and Path(self.problem).exists() and self.out.samefile(self.problem):
+            raise InputError(f"-o {str(self.out)!r} is the problem file itself: name another file.")
         check_seed(self.seed)
         task = task_of(model_of(self.problem), self.bound, self.prices, self.enforce)
         if self.kernels == "value" and not (self.method == "value-iteration" and task.enforce in GUARANTEED):

@@ -49,4 +49,4 @@ def _fixed(column: str, digits: int) -> pl.Expr:
 
 
 def _percent(column: str, digits: int) -> pl.Expr:
-    return pl.col(column).map_elements(lambda x: f"{100 * x:.{digits}f} %", return_dtype=pl.String)
+    return pl.col(column).map_elements(lambda x: f"{100 * x:.{digits}f}%", return_dtype=pl.String)

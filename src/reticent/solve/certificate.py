@@ -13,7 +13,7 @@ from reticent.policy.answer import Answer
 from reticent.policy.lookahead import Lookahead, ValueFunction, going_on_costs
 from reticent.policy.policy import Policy
 from reticent.problem.bound import NO_BOUND, ExpectedInformationBound, InformationBound
-from reticent.problem.task import Task
+from reticent.problem.task import GUARANTEED, Task
 from reticent.process.release import ReleaseProcess, ReleaseState, Transition
 from reticent.process.rollout import simulate
 from reticent.solve import sharpen, value_iteration
@@ -22,7 +22,7 @@ from reticent.solve.lattice import TOLERANCE, Bracket, solve_lattice
 from reticent.solve.tree import solve_tree
 from reticent.types import Index, PRNGKey
 
-Kind = Literal["exact", "dual bound", "relaxation"]
+Kind = Literal["exact", "exact bracket", "dual bound", "relaxation"]
 # What is going on, how much of it is done, and how much there is, where that is known.
 Report = Callable[[str, int, int | None], None]
 # More pairs of sensor and symbol than this are left to the dual bound, and so are lattices of more nodes.
@@ -51,8 +51,9 @@ DEFAULT = Effort()
 class Certificate:
     """lower <= optimal cost <= upper, each with its 95 % interval (of length zero where it is exact).
 
-    `kind` says what the lower bound is: "exact" comes from solving the problem, "dual bound" from information
-    relaxation of the problem itself, "relaxation" from that of an easier problem, which `floor_of` names.
+    `kind` says what the lower bound is: "exact" is the optimal cost; "exact bracket" the lower end of a bracket around
+    it that was computed and is still open; "dual bound" comes from information relaxation of the problem itself,
+    "relaxation" from that of an easier problem, which `floor_of` names.
     `paper_bound` is what the paper's theorem 2 would give with the same value function, if the largest `excess` found
     were the largest there is: an estimate.
     """
@@ -76,10 +77,11 @@ class Certificate:
 
     def sentence(self) -> str:
         """The certificate in words."""
-        if self.kind == "exact":
+        if self.kind in ("exact", "exact bracket"):
+            end = "" if self.kind == "exact" else " The bracket is still open: the true gap may be far smaller."
             return (
-                f"No policy costs less than {self.lower.value:.6g} (exact, {self.floor_of}); this one costs "
-                f"{self.upper}: within {self.relative_gap:.2%} of the best."
+                f"No policy costs less than {self.lower.value:.6g} ({self.kind}, {self.floor_of}); this one costs "
+                f"{self.upper}: within {self.relative_gap:.2%} of the best.{end}"
             )
         weak = (
             "" if self.kind == "dual bound" else f" That floor is of {self.floor_of}: the true gap may be far smaller."
@@ -103,14 +105,16 @@ def certify(
 ) -> Certificate:
     """A floor under the cost of every policy of this task, beside the cost of `policy`.
 
-    Without a policy, beside the cost of one by value iteration, or the optimum where the task is small enough.
+    Without a policy, beside the cost of one by value iteration or, where the task is small enough to be solved, of the
+    best one with as many releases as were solved for.
     """
     floored, floor_of = floor_task(task)
-    bracket = exact_bracket(task)
+    bracket = exact_bracket(task, policy.process if isinstance(policy, Lookahead) else None)
     if bracket:
         depth = f"by solving the problem up to {bracket.horizon} releases deep"
         upper = _ceiling(task, policy, None, seed, effort, report) if policy else exact(bracket.upper)
-        return Certificate(exact(bracket.lower), upper, "exact", depth)
+        kind = "exact" if bracket.gap <= TOLERANCE else "exact bracket"
+        return Certificate(exact(bracket.lower), upper, kind, depth)
     if policy is None and task.enforce == "answer":
         raise InputError("Answers are certified by their policy: make one first, with its public rule.")
     sharp = _sharp_policy(floored, seed, effort, report)
@@ -184,8 +188,11 @@ def floor_task(task: Task) -> tuple[Task, str]:
     raise InputError(f"There is no floor for tasks that enforce by {task.enforce!r}.")
 
 
-def exact_bracket(task: Task) -> Bracket | None:
-    """The bracket of a task that is small enough to be solved, as narrow as the limits on nodes allow."""
+def exact_bracket(task: Task, process: ReleaseProcess | None = None) -> Bracket | None:
+    """The bracket of a task that is small enough to be solved, as narrow as the limits on nodes allow.
+
+    `process` is the one that the policy acts in, if it has a process of its own.
+    """
     sensors, _, _, symbols = task.model.channel.shape
     if sensors * symbols > PAIRS:
         return None
@@ -193,12 +200,16 @@ def exact_bracket(task: Task) -> Bracket | None:
         return solve_lattice(task, max_nodes=LATTICE_NODES)
     if task.enforce in ("multiplier", "answer"):
         return None
-    process, deepest, horizon = ReleaseProcess(task), None, 1
+    process, deepest, horizon = process or ReleaseProcess(task), None, 1
     while deepest is None or deepest.nodes * sensors * symbols < TREE_NODES:
         before, deepest = deepest, solve_tree(process, horizon, max_nodes=10 * TREE_NODES)
         if deepest.gap <= TOLERANCE or (before and deepest.nodes == before.nodes):
             break
         horizon += 1
+    if task.enforce in GUARANTEED and deepest.gap > TOLERANCE:
+        # What is sent tells no more than the readings, so the optimum without bound is a floor too.
+        unbounded = solve_lattice(floor_task(task)[0], max_nodes=LATTICE_NODES)
+        deepest = replace(deepest, lower=max(deepest.lower, unbounded.lower))
     return deepest
 
 

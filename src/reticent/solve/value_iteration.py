@@ -196,9 +196,13 @@ def _choose(
 def _fit(
     process: ReleaseProcess, settings: Settings, state: IterationState, lessons: Lesson, key: PRNGKey, left: Scalar
 ):
-    """Several passes over the batch; the residual is that of the network before."""
+    """Several passes over the batch; the residual is that of the networks before.
+
+    The larger one of the network that is fitted and of the average, which lags behind and is what the policy uses.
+    """
     size = len(lessons.costs)
-    residual = jnp.mean(jnp.abs(errors(process, state.fit.network, lessons).least))
+    residuals = [jnp.mean(jnp.abs(errors(process, n, lessons).least)) for n in (state.fit.network, state.average)]
+    residual = jnp.max(jnp.stack(residuals))
     orders = jax.vmap(jax.random.permutation, (0, None))(jax.random.split(key, settings.epochs), size)
     rows = orders.reshape(settings.epochs * settings.minibatches, -1)
     batches = jax.tree.map(lambda x: x[rows], lessons)
