@@ -5,6 +5,7 @@ The tiny problems are small enough to be solved exactly, so floor and ceiling ca
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def _certify(process: ReleaseProcess, settings: Settings, draws: int, seed: int)
 def _random_model(seed: int) -> ReleaseModel:
     rng = np.random.default_rng(seed)
     sizes = {"secrets": 2, "useful": 2, "sensors": 2, "symbols": 3}
-    names = {kind: tuple(f"{kind} {i}" for i in range(size)) for kind, size in sizes.items()}
+    names: dict[str, Any] = {kind: tuple(f"{kind} {i}" for i in range(size)) for kind, size in sizes.items()}
     return ReleaseModel(prior=np.full((2, 2), 0.25), channel=rng.dirichlet(np.ones(3), size=(2, 2, 2)), **names)
 
 

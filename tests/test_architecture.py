@@ -8,22 +8,24 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "reticent"
-BASE = {"errors", "types", "cores", "estimate"}
+BASE = {"errors", "types", "cores", "estimate", "arrays"}
 MAY_READ = {
     "errors": set(),
     "types": set(),
     "cores": set(),
     "estimate": set(),
+    "arrays": {"errors"},
     "provenance": set(),
     "compile_cache": set(),
-    "problem": BASE,
-    "belief": BASE | {"problem"},
-    "process": BASE | {"problem", "belief"},
+    "data": BASE,
+    "problem": BASE | {"data"},
+    "belief": BASE | {"problem", "data"},
+    "process": BASE | {"problem", "belief", "data"},
     "policy": BASE | {"problem", "belief", "process"},
     "solve": BASE | {"problem", "belief", "process", "policy"},
-    "audit": BASE | {"problem", "belief", "process", "policy"},
+    "audit": BASE | {"problem", "belief", "data", "process", "policy"},
     "contracts": BASE | {"process", "policy"},
-    "study": BASE | {"problem", "process", "policy", "solve", "audit", "provenance", "compile_cache"},
+    "study": BASE | {"problem", "belief", "data", "process", "policy", "solve", "audit", "provenance", "compile_cache"},
     "report": BASE,
 }
 

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from itertools import product
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -15,6 +17,7 @@ from reticent.problem.synthetic import two_binary_sensors
 def run(monkeypatch, capsys, tmp_path):
     """Run a command in an empty folder; returns exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RETICENT_DATA", raising=False)
     (tmp_path / "p1.json").write_text(json.dumps(two_binary_sensors().to_json()))
 
     def command(*words):
@@ -32,7 +35,10 @@ def run(monkeypatch, capsys, tmp_path):
 
 def test_help_lists_every_command():
     done = subprocess.run([sys.executable, "-m", "reticent", "--help"], capture_output=True, text=True, check=True)
-    assert all(name in done.stdout for name in ("demo", "reproduce", "solve", "train", "evaluate", "certify", "export"))
+    assert all(
+        name in done.stdout
+        for name in ("demo", "reproduce", "solve", "train", "evaluate", "certify", "export", "data", "fit")
+    )
 
 
 @pytest.mark.parametrize(("penalty", "value"), [("50", 7.342248), ("inf", 7.342248)])
@@ -89,6 +95,13 @@ def test_solve_says_it_in_words(run):
         (("evaluate", "p1.json"), "damaged or not a policy file"),
         (("evaluate", "none.safetensors"), "There is no policy file"),
         (("reproduce", "synthetic", "--seeds", 0), "too few"),
+        (("reproduce", "synthetic", "--quick"), "reads no recordings"),
+        (("reproduce", "dsa", "--data", "nowhere"), "There is no data folder 'nowhere'. Get daily"),
+        (("reproduce", "dsa"), "Say where the recordings are"),
+        (("data", "describe", "table", "--data", "."), "needs --map"),
+        (("data", "describe", "motionsense", "--data", "."), "None of ['A_DeviceMotion_data.zip'"),
+        (("fit", "dsa", "--data", ".", "--codes", 1, "-o", "x.json"), "--codes must lie"),
+        (("fit", "dsa", "--data", ".", "-o", "no/where.json"), "There is no folder 'no'"),
         (("export", "p1.json", "-o", "x.onnx"), "must end in .pomdp"),
         (("export", "p1.json", "-o", "no/where.pomdp"), "There is no folder 'no'"),
         (("export", "p1.json", "-o", "x.pomdp", "--discount", 1.5), "discount must lie above 0"),
@@ -236,3 +249,38 @@ def test_certify_a_policy(run):
     code, _, err = run("certify", "p.safetensors", "--confidence", 0.7)
     assert code == 2
     assert "leave those options out" in err
+
+
+def write_recordings(folder):
+    """Four people, two sensors, in one CSV; and its map."""
+    rng = np.random.default_rng(0)
+    rows = ["who,t,sits,smokes,x,y"]
+    for person, posture, smokes in product(range(4), (0, 1), (0, 1)):
+        for t in range(60):
+            values = rng.normal(posture), rng.normal(smokes)
+            rows.append(f"p{person},{t + 1000 * (2 * posture + smokes)},{posture},{smokes},{values[0]},{values[1]}")
+    (folder / "mine.csv").write_text("\n".join(rows) + "\n")
+    (folder / "mine.toml").write_text(
+        'files = "mine.csv"\nperson = "who"\ntime = "t"\n[sensors]\narm = ["x"]\nleg = ["y"]\n'
+        '[useful]\ncolumn = "sits"\n[secret]\ncolumn = "smokes"\n'
+    )
+
+
+def test_recordings_of_ones_own_from_table_to_policy(run, tmp_path):
+    write_recordings(tmp_path)
+    mine = ("table", "--data", ".", "--map", "mine.toml")
+    code, out, _ = run("data", "describe", *mine, "--json")
+    assert code == 0
+    assert json.loads(out)["people"] == ["p0", "p1", "p2", "p3"]
+    code, out, _ = run("data", "describe", *mine)
+    assert "4 people, 960 samples in 16 streams, 1 per second" in out
+    words = ("--window", 0, "--codes", 4, "--leave-out", "p3", "-o", "fitted.json")
+    code, out, _ = run("fit", *mine, *words, "--json")
+    assert code == 0
+    record = json.loads(out)
+    assert record["people"] == ["p0", "p1", "p2"]
+    assert record["loss"] <= record["plain_loss"]
+    assert run("train", "fitted.json", "--confidence", 0.7, "--steps", 4000, "-o", "p.safetensors")[0] == 0
+    code, _, err = run("fit", *mine, "--leave-out", "nobody", "-o", "fitted.json")
+    assert code == 2
+    assert "--leave-out names ['nobody']" in err

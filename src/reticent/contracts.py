@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from reticent.policy.policy import Policy
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import rollout
 from reticent.types import Array
 
 LANES, STEPS = 64, 25
 
 
-def check_process(process: ReleaseProcess, seed: int = 0) -> None:
+def check_process(process: Process, seed: int = 0) -> None:
     """Random play keeps beliefs on the simplex, the ledger growing, costs finite, and ends each episode in one way."""
 
     def act(key, public):
@@ -32,7 +32,7 @@ def check_process(process: ReleaseProcess, seed: int = 0) -> None:
     assert np.asarray(moments.public.allowed)[..., -1].all(), "Stop was not allowed."
 
 
-def check_policy(process: ReleaseProcess, policy: Policy, seed: int = 0) -> None:
+def check_policy(process: Process, policy: Policy, seed: int = 0) -> None:
     """The policy takes only actions that exist and are allowed, and the same ones for the same seed."""
     moments = _play(process, policy.act, jnp.asarray(seed))
     action, allowed = np.asarray(moments.action), np.asarray(moments.public.allowed)
@@ -45,7 +45,7 @@ def check_policy(process: ReleaseProcess, policy: Policy, seed: int = 0) -> None
 
 
 @eqx.filter_jit
-def _play(process: ReleaseProcess, act, seed: Array):
+def _play(process: Process, act, seed: Array):
     def lane(key):
         first, key = jax.random.split(key)
         return rollout(process, act, key, process.init(first), STEPS)[1]

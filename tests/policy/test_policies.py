@@ -20,7 +20,8 @@ from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import PublicState, ReleaseProcess
+from reticent.process.process import PublicState
+from reticent.process.release import ReleaseProcess
 from tests.problems import random_model
 
 THRESHOLD = jnp.asarray(0.9)

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from reticent.arrays import read_arrays
 from reticent.errors import InputError
 from reticent.policy.actor import Actor, Features
 from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.network import Network, network_arrays
 from reticent.policy.saved import policy_file, policy_of
-from reticent.policy.store import HEADER, PolicyFile, read_arrays
+from reticent.policy.store import HEADER, PolicyFile
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task

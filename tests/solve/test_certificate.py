@@ -1,5 +1,7 @@
 """Floors and ceilings from end to end, on a problem that `certify` takes for too large but the lattice still solves."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ def task_of(bound: Bound, enforce: Enforcement) -> Task:
     """Two sensors of four symbols."""
     rng = np.random.default_rng(0)
     sizes = {"secrets": 2, "useful": 2, "sensors": 2, "symbols": 4}
-    names = {kind: tuple(f"{kind} {i}" for i in range(size)) for kind, size in sizes.items()}
+    names: dict[str, Any] = {kind: tuple(f"{kind} {i}" for i in range(size)) for kind, size in sizes.items()}
     channel = rng.dirichlet(np.ones(4), size=(2, 2, 2))
     assert channel.shape[0] * channel.shape[3] > PAIRS
     model = ReleaseModel(prior=np.full((2, 2), 0.25), channel=channel, **names)
@@ -63,7 +65,12 @@ def test_answers_are_certified_by_their_policy():
 
 def test_an_open_bracket_is_not_called_exact_and_lies_above_the_optimum_without_bound():
     rng = np.random.default_rng(2)
-    names = {"secrets": ("s0", "s1"), "useful": ("u0", "u1"), "sensors": ("a",), "symbols": ("0", "1", "2")}
+    names: dict[str, Any] = {
+        "secrets": ("s0", "s1"),
+        "useful": ("u0", "u1"),
+        "sensors": ("a",),
+        "symbols": ("0", "1", "2"),
+    }
     model = ReleaseModel(np.full((2, 2), 0.25), rng.dirichlet(np.ones(3), size=(1, 2, 2)), **names)
     found = certify(Task(model, ConfidenceBound(0.6), enforce="withhold"))
     unbounded = solve_lattice(Task(model, NO_BOUND), max_nodes=100_000)

@@ -10,8 +10,8 @@ import pytest
 from reticent import __version__
 from reticent.report.page import write_report
 from reticent.report.tables import summary
-from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, Cell
-from reticent.study.run import run_study
+from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, Cell, flat
+from reticent.study.run import run_study, write_results
 from reticent.study.synthetic import CONFIDENCES, EXTRAS, INFORMATION_BITS, LIMITS, QUICK_EXTRAS, Setting, plan
 
 TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",), extras=EXTRAS)
@@ -66,9 +66,7 @@ def test_finished_cells_are_not_run_again_and_only_missing_ones_are(tmp_path):
 
 def test_the_report_is_one_self_contained_page(tmp_path):
     rows = [_row(cell) for cell in plan(TINY)]
-    from reticent.study.run import _write_results
-
-    _write_results(tmp_path, "A <tiny> study", rows)
+    write_results(tmp_path, "A <tiny> study", [flat(row) for row in rows])
     page = write_report(tmp_path).read_text()
     assert "A &lt;tiny&gt; study" in page
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
@@ -83,7 +81,5 @@ def test_the_report_is_one_self_contained_page(tmp_path):
 
 
 def test_a_quick_study_leaves_out_what_it_cannot_compare(tmp_path):
-    from reticent.study.run import _write_results
-
-    _write_results(tmp_path, "Quick", [_row(cell) for cell in plan(replace(TINY, extras=QUICK_EXTRAS))])
+    write_results(tmp_path, "Quick", [flat(_row(cell)) for cell in plan(replace(TINY, extras=QUICK_EXTRAS))])
     assert write_report(tmp_path).read_text().count("<figure>") == 12

@@ -6,7 +6,7 @@ from typing import Any
 from reticent.errors import InputError
 from reticent.estimate import CONFIDENCE_LEVEL, Estimate, mean, rate
 from reticent.policy.policy import Policy
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import Episode, simulate
 
 
@@ -44,7 +44,7 @@ class Evaluation:
         return {"kind": "estimate", "level": CONFIDENCE_LEVEL, **asdict(self)}
 
 
-def evaluate(process: ReleaseProcess, policy: Policy, episodes: int = 100_000, seed: int = 0) -> Evaluation:
+def evaluate(process: Process, policy: Policy, episodes: int = 100_000, seed: int = 0) -> Evaluation:
     """Simulate independent episodes and sum them up. Deterministic given the seed."""
     check_episodes(episodes)
     return summarise(simulate(process, policy.act, episodes, seed), seed)

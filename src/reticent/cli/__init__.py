@@ -11,8 +11,10 @@ from typing import Any
 import tyro
 
 from reticent.cli.certify import Certify
+from reticent.cli.data import Data
 from reticent.cli.evaluate import Evaluate
 from reticent.cli.export import Export
+from reticent.cli.fit import Fit
 from reticent.cli.solve import Solve
 from reticent.cli.study import Demo, Reproduce
 from reticent.cli.train import Train
@@ -26,6 +28,8 @@ COMMANDS: dict[str, Any] = {
     "evaluate": Evaluate,
     "certify": Certify,
     "export": Export,
+    "data": Data,
+    "fit": Fit,
 }
 RESUMED = (Demo, Reproduce, Train)
 DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service learns the useful thing

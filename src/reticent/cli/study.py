@@ -2,13 +2,14 @@
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
-from reticent.cli.terminal import progress_bar
+from reticent.cli.data import RecordingsName, What, Where, reading_of, source_of
+from reticent.cli.terminal import console, progress_bar
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,30 +35,99 @@ class Demo:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Reproduce a study of the paper: figures, tables and a self-contained report."""
+    """Reproduce a study of the paper, synthetic or on recordings: figures, tables and a self-contained report."""
 
-    study: Positional[Literal["synthetic"]]
-    """Which study."""
-    out: Path = Path("reticent-synthetic")
-    """Folder for the report, figures and results; finished parts found there are not run again."""
-    seeds: int = 3
-    """Training runs per bound."""
-    steps: int = 1_000_000
-    """Environment steps per training run."""
-    episodes: int = 100_000
-    """Episodes per evaluation."""
+    study: Annotated[
+        Positional[Literal["synthetic", "motionsense", "dsa", "smoking", "ut-complex", "table"]], arg(metavar="STUDY")
+    ]
+    """synthetic, or recordings: motionsense, dsa, smoking (the paper's), ut-complex, table (your own)."""
+    where: Annotated[Where, arg(name="")] = field(default_factory=Where)
+    what: Annotated[What, arg(name="")] = field(default_factory=What)
+    out: Path | None = None
+    """Folder for the report, figures and results; finished parts found there are not run again. By default
+    reticent-STUDY."""
+    seeds: int | None = None
+    """Training runs per bound; on recordings, rotations of who is measured. By default 3, or until everybody was."""
+    steps: int | None = None
+    """Environment steps per training run; by default 1,000,000, on recordings 200,000."""
+    episodes: int | None = None
+    """Episodes per evaluation; by default 100,000, on recordings 8,192."""
+    look_back: int | None = None
+    """How many of the last readings the learned belief sees; by default all. The paper has 2 (recordings)."""
+    quick: bool = False
+    """One rotation, fewer bounds and steps: under ten minutes on two cores (recordings)."""
     json: bool = False
     """Print one JSON object instead of the table."""
 
     def run(self) -> None:
         """Train, evaluate, draw."""
+        for name in ("seeds", "steps", "episodes", "look_back"):
+            given = getattr(self, name)
+            if given is not None and given < (2 if name == "episodes" else 1):
+                raise InputError(f"--{name.replace('_', '-')} is {given}, which is too few.")
+        out = self.out or Path(f"reticent-{self.study}")
+        if self.study == "synthetic":
+            self._synthetic(out)
+        else:
+            self._recordings(self.study, out)
+
+    def _synthetic(self, out: Path) -> None:
         from reticent.study.synthetic import BASELINES, EXTRAS, Setting
 
-        for name in ("seeds", "steps", "episodes"):
-            if getattr(self, name) < (2 if name == "episodes" else 1):
-                raise InputError(f"--{name} is {getattr(self, name)}, which is too few.")
-        setting = Setting(self.seeds, self.steps, self.episodes, BASELINES, EXTRAS)
-        _study("The synthetic study of the paper", setting, self.out, self.json)
+        if self.quick or self.look_back is not None or self.where != Where() or self.what != What():
+            raise InputError("The synthetic study reads no recordings; for a quick one, run `reticent demo`.")
+        efforts = (self.seeds or 3, self.steps or 1_000_000, self.episodes or 100_000)
+        _study("The synthetic study of the paper", Setting(*efforts, BASELINES, EXTRAS), out, self.json)
+
+    def _recordings(self, name: RecordingsName, out: Path) -> None:
+        from reticent.report.recordings import write_recordings_report
+        from reticent.study.recordings import QUICK, Setting, recorded_readings, study_recordings
+
+        setting = QUICK if self.quick else Setting()
+        given = {"steps": self.steps, "episodes": self.episodes, "look_back": self.look_back}
+        setting = replace(setting, **{name: value for name, value in given.items() if value is not None})
+        source, started = source_of(name, self.where), time.perf_counter()
+        turns, reading = self.seeds or (1 if self.quick else None), reading_of(self.what)
+        with console().status("Reading the recordings ..."):
+            recorded_readings(source, reading)
+        with progress_bar() as progress:
+            bar = progress.add_task("Cells", total=None)
+
+            def tell(cell: Any, was_there: bool, total: int) -> None:
+                progress.console.print(f"{'kept' if was_there else 'done'}  {cell.title}", highlight=False)
+                progress.update(bar, advance=1, total=total)
+
+            results = study_recordings(source, reading, setting, turns, out, tell)
+            progress.console.print("Drawing the report ...")
+        page = write_recordings_report(out)
+        seconds = time.perf_counter() - started
+        if self.json:
+            print(json.dumps({"report": str(page), "results": str(results), "seconds": seconds}))
+        else:
+            _print_recordings(results)
+            print(f"Report: {page.resolve()} ({seconds:.0f} s)")
+
+
+def _print_recordings(results: Path) -> None:
+    import polars as pl
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from reticent.report.recordings import recordings_table
+
+    shown = {"policy": 0, "bound": 1, "tau": 2, "U": 3, "S": 4, "gap": 5, "over": 6, "U fixed": 9, "S fixed": 12}
+    title = "Balanced accuracies in %, on people never learned from"
+    table = Table(title=title, box=SIMPLE, padding=(0, 0, 0, 1), pad_edge=False)
+    for heading in shown:
+        table.add_column(heading, justify="left" if heading in ("policy", "bound") else "right", no_wrap=True)
+    for row in recordings_table(pl.read_parquet(results)):
+        table.add_row(*(row[place] for place in shown.values()))
+    Console().print(table)
+    print("U, S: by the best attacker that was trained on the policy's own traces. gap: U minus S.")
+    print(
+        "fixed: by an LSTM that was trained on random traces, as in the paper. over: episodes that crossed the bound."
+    )
 
 
 def _study(title: str, setting: "Setting", out: Path, as_json: bool) -> None:

@@ -10,20 +10,22 @@ from jaxtyping import Float
 from reticent.policy.heuristics import lookahead_costs
 from reticent.policy.network import Network, describe, described
 from reticent.policy.policy import Policy
-from reticent.process.release import PublicState, ReleaseProcess
+from reticent.process.process import Process, PublicState
+from reticent.process.release import ReleaseProcess
 from reticent.types import Array, Index, PRNGKey
 
-Inputs = Literal["belief", "rich"]
+Inputs = Literal["belief", "described", "rich"]
 
 
 class Features(eqx.Module):
     """What a network sees of the public state, as 32-bit floats.
 
-    "belief" is the paper's input: beta alone. "rich" adds its logarithm and marginals, the share of the bound
-    that is used up, which sensors are allowed, and what each sensor gains over stopping now by one-step lookahead.
+    "belief" is the paper's input: beta alone. "described" adds its logarithm and marginals, the share of the bound
+    that is used up, and which sensors are allowed. "rich" adds what each sensor gains over stopping now by one-step
+    lookahead, for which the process must have a finite model.
     """
 
-    process: ReleaseProcess
+    process: Process
     inputs: Inputs = eqx.field(static=True)
 
     def __call__(self, public: PublicState) -> Float[Array, " F"]:
@@ -31,15 +33,21 @@ class Features(eqx.Module):
         if self.inputs == "belief":
             return belief.reshape(-1).astype(jnp.float32)
         process = self.process
+        described = jnp.concatenate(
+            [describe(belief, process.used(belief, public.spent_bits)), public.allowed[:-1].astype(jnp.float32)]
+        )
+        if self.inputs == "described":
+            return described
+        assert isinstance(process, ReleaseProcess)
         gain = (process.stop_cost(belief) - lookahead_costs(process, public)) / process.time_cost
-        more = jnp.concatenate([public.allowed[:-1], jnp.tanh(gain / 4)]).astype(jnp.float32)
-        return jnp.concatenate([describe(belief, process.used(belief, public.spent_bits)), more])
+        return jnp.concatenate([described, jnp.tanh(gain / 4).astype(jnp.float32)])
 
     @property
     def size(self) -> int:
         """Length of the feature vector."""
-        sensors, secrets, useful, _ = self.process.channel.shape
-        return secrets * useful if self.inputs == "belief" else described(secrets, useful) + 2 * sensors
+        secrets, useful = self.process.prior.shape
+        sensors = {"belief": 0, "described": 1, "rich": 2}[self.inputs] * self.process.sensors
+        return secrets * useful if self.inputs == "belief" else described(secrets, useful) + sensors
 
 
 class Actor(Policy):

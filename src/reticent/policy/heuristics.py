@@ -12,7 +12,8 @@ from scipy.special import rel_entr
 from reticent.belief.bayes import useful_joint, useful_marginal
 from reticent.belief.information import secret_information_bits, useful_information_bits
 from reticent.policy.policy import Policy, best, choose, sure_enough
-from reticent.process.release import PublicState, ReleaseProcess
+from reticent.process.process import PublicState
+from reticent.process.release import ReleaseProcess
 from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Scalar
 
 # Keeps logarithms and quotients finite where a hypothesis is already ruled out.

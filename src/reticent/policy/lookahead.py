@@ -10,7 +10,8 @@ from jaxtyping import Float
 from reticent.belief.bayes import secret_joint, useful_joint
 from reticent.policy.network import Network, describe, described
 from reticent.policy.policy import Policy, best
-from reticent.process.release import PublicState, ReleaseProcess
+from reticent.process.process import PublicState
+from reticent.process.release import ReleaseProcess
 from reticent.process.value_kernels import REFINEMENTS
 from reticent.types import Array, Belief, Index, PerSensor, PRNGKey, Scalar
 

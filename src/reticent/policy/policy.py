@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import useful_marginal
-from reticent.process.release import PublicState
+from reticent.process.process import PublicState
 from reticent.types import Array, Index, PRNGKey, Scalar
 
 

@@ -15,6 +15,7 @@ from reticent.policy.network import described, network_arrays, network_of
 from reticent.policy.policy import Policy
 from reticent.policy.store import PolicyFile
 from reticent.problem.task import GUARANTEED, Enforcement, Task
+from reticent.process.process import Process
 from reticent.process.release import ReleaseProcess
 
 WIDEST = 2**14
@@ -88,7 +89,7 @@ def _rule(file: PolicyFile) -> AnswerRule:
     return AnswerRule(**found)
 
 
-def _price(process: ReleaseProcess) -> dict[str, float]:
+def _price(process: Process) -> dict[str, float]:
     """The learned multiplier, in cost per bit: it belongs to the policy, not to the task."""
     return {"multiplier": float(process.multiplier)} if process.enforce == "multiplier" else {}
 

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 from reticent.errors import InputError
-from reticent.problem.model import ReleaseModel
 
 
 @dataclass(frozen=True)
@@ -13,13 +12,13 @@ class ConfidenceBound:
 
     limit: float
 
-    def check(self, model: ReleaseModel) -> None:
+    def check(self, largest_secret_prior: float) -> None:
         """Refuse a limit that the prior alone already reaches."""
         if not math.isfinite(self.limit):
             raise InputError(f"The confidence bound must be a number, but is {self.limit}; above 1 means no bound.")
-        if not self.limit > model.largest_secret_prior:
+        if not self.limit > largest_secret_prior:
             raise InputError(
-                f"The confidence bound {self.limit:g} is not above {model.largest_secret_prior:.6g}, the largest "
+                f"The confidence bound {self.limit:g} is not above {largest_secret_prior:.6g}, the largest "
                 "prior probability of a secret: it would be crossed before anything is released."
             )
 
@@ -30,7 +29,7 @@ class InformationBound:
 
     limit_bits: float
 
-    def check(self, model: ReleaseModel) -> None:
+    def check(self, largest_secret_prior: float) -> None:
         """Refuse a limit that forbids even a release that says nothing."""
         if not (math.isfinite(self.limit_bits) and self.limit_bits > 0):
             raise InputError(f"The information bound must be a number of bits above 0, but is {self.limit_bits}.")
@@ -45,7 +44,7 @@ class ExpectedInformationBound:
 
     limit_bits: float
 
-    def check(self, model: ReleaseModel) -> None:
+    def check(self, largest_secret_prior: float) -> None:
         """Refuse a limit that only silence about the secret would keep."""
         if not (math.isfinite(self.limit_bits) and self.limit_bits > 0):
             raise InputError(

@@ -19,6 +19,8 @@ class ReleaseModel:
     """Prior p(s, u), array [S U], and channel q(z | a, s, u), array [A S U Z], with a name for everything.
 
     Rows may miss one by 1e-5, as numbers typed with a few digits do; they are stored normalised, as 64-bit floats.
+    `fitted`, of a model made from recordings, says how: the codebook, the flattening, what a reading is
+    (`reticent.problem.fit`).
     """
 
     prior: np.ndarray
@@ -27,6 +29,7 @@ class ReleaseModel:
     useful: tuple[str, ...]
     sensors: tuple[str, ...]
     symbols: tuple[str, ...]
+    fitted: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for axis in ("secrets", "useful", "sensors", "symbols"):
@@ -49,14 +52,15 @@ class ReleaseModel:
     def to_json(self) -> dict[str, Any]:
         """The problem-file form: what `from_json` reads back to the same model."""
         names = {axis: list(getattr(self, axis)) for axis in ("secrets", "useful", "sensors", "symbols")}
-        return {**names, "prior": self.prior.tolist(), "channel": self.channel.tolist()}
+        tables = {"prior": self.prior.tolist(), "channel": self.channel.tolist()}
+        return {**names, **tables, **({} if self.fitted is None else {"fitted": self.fitted})}
 
     @classmethod
     def from_json(cls, problem: Any) -> "ReleaseModel":
         """A model from the problem-file form; `symbols` default to 0, 1, ..., `prior` to uniform."""
         if not isinstance(problem, dict):
             raise InputError("A problem is a JSON object with secrets, useful, sensors and channel.")
-        allowed = {"secrets", "useful", "sensors", "symbols", "prior", "channel"}
+        allowed = {"secrets", "useful", "sensors", "symbols", "prior", "channel", "fitted"}
         if unknown := sorted(set(problem) - allowed):
             raise InputError(f"The problem has unknown fields {unknown}; it may have {sorted(allowed)}.")
         if missing := [name for name in ("secrets", "useful", "sensors", "channel") if name not in problem]:
@@ -70,7 +74,7 @@ class ReleaseModel:
         sensors, symbols = _names("sensors", problem["sensors"]), _names("symbols", symbols)
         uniform = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
         prior = uniform if problem.get("prior") is None else _array("prior", problem["prior"])
-        return cls(prior, channel, secrets, useful, sensors, symbols)
+        return cls(prior, channel, secrets, useful, sensors, symbols, problem.get("fitted"))
 
 
 def read_problem(path: str | Path) -> ReleaseModel:

@@ -37,7 +37,7 @@ class Task:
     horizon: int = 200
 
     def __post_init__(self) -> None:
-        self.bound.check(self.model)
+        self.bound.check(self.model.largest_secret_prior)
         ways = _ways(self.bound)
         if self.enforce is None:
             object.__setattr__(self, "enforce", ways[0])

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal
 from reticent.cores import cores
-from reticent.process.release import PublicState, ReleaseProcess, ReleaseState, Transition
+from reticent.process.process import Process, PublicState, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 Act = Callable[[PRNGKey, PublicState], Index]
@@ -34,24 +34,22 @@ class Moment(eqx.Module):
 
 
 @eqx.filter_jit
-def begin(process: ReleaseProcess, keys: PRNGKey) -> ReleaseState:
+def begin(process: Process, keys: PRNGKey) -> State:
     """Fresh episodes, one per key."""
     return jax.vmap(process.init)(keys)
 
 
-def rollout(
-    process: ReleaseProcess, act: Act, key: PRNGKey, state: ReleaseState, length: int
-) -> tuple[ReleaseState, Moment]:
+def rollout(process: Process, act: Act, key: PRNGKey, state: State, length: int) -> tuple[State, Moment]:
     """`length` steps from the state on; a finished episode restarts. Returns the last state and moments [T]."""
 
-    def one(state: ReleaseState, key: PRNGKey) -> tuple[ReleaseState, Moment]:
+    def one(state: State, key: PRNGKey) -> tuple[State, Moment]:
         act_key, key = jax.random.split(key)
         return advance(process, key, state, act(act_key, state.public))
 
     return jax.lax.scan(one, state, jax.random.split(key, length))
 
 
-def advance(process: ReleaseProcess, key: PRNGKey, state: ReleaseState, action: Index) -> tuple[ReleaseState, Moment]:
+def advance(process: Process, key: PRNGKey, state: State, action: Index) -> tuple[State, Moment]:
     """One step, and where play goes on: in a fresh episode if this one is finished."""
     step_key, init_key = jax.random.split(key)
     transition = process.step(step_key, state, action)
@@ -95,14 +93,14 @@ class Sent(eqx.Module):
 class Lane(eqx.Module):
     """Episodes one after the other: the current one and its record so far, and the records of those that are done."""
 
-    state: ReleaseState
+    state: State
     record: Episode
     records: Episode
     finished: Index
     key: PRNGKey
 
 
-def begin_lane(process: ReleaseProcess, key: PRNGKey, count: int) -> Lane:
+def begin_lane(process: Process, key: PRNGKey, count: int) -> Lane:
     """A lane at the start of the first of its `count` episodes."""
     first_key, key = jax.random.split(key)
     state = process.init(first_key)
@@ -111,7 +109,7 @@ def begin_lane(process: ReleaseProcess, key: PRNGKey, count: int) -> Lane:
     return Lane(state, record, records, jnp.zeros((), int), key)
 
 
-def advance_lane(process: ReleaseProcess, act: Act, lane: Lane) -> tuple[Lane, Sent]:
+def advance_lane(process: Process, act: Act, lane: Lane) -> tuple[Lane, Sent]:
     """One step of the current episode. A lane whose episodes are all done keeps their records, whatever it does."""
     key, act_key, step_key, init_key = jax.random.split(lane.key, 4)
     action = act(act_key, lane.state.public)
@@ -141,7 +139,7 @@ LANES, EPISODES_PER_LANE = 128, 64
 STEPS_PER_TRACE = 64
 
 
-def simulate(process: ReleaseProcess, act: Act, count: int, seed: int) -> Episode:
+def simulate(process: Process, act: Act, count: int, seed: int) -> Episode:
     """Records of `count` independent episodes, as numpy arrays [count]. Deterministic given the seed.
 
     Pieces of one size, whatever the count, so that a policy is compiled once for all its simulations.
@@ -150,7 +148,7 @@ def simulate(process: ReleaseProcess, act: Act, count: int, seed: int) -> Episod
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *records)
 
 
-def simulate_traced(process: ReleaseProcess, act: Act, count: int, seed: int) -> tuple[Episode, Sent]:
+def simulate_traced(process: Process, act: Act, count: int, seed: int) -> tuple[Episode, Sent]:
     """The same episodes as `simulate`, with all that was sent, in order; `episode` counts from 0 to `count`."""
     pieces = _in_threads(lambda key: _trace_piece(process, act, key), _piece_keys(count, seed))
     records = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *(records for records, _ in pieces))
@@ -173,7 +171,7 @@ def _in_threads(run: Callable[[PRNGKey], Piece], keys: PRNGKey) -> list[Piece]:
 
 
 @eqx.filter_jit
-def _simulate_piece(process: ReleaseProcess, act: Act, key: PRNGKey) -> Episode:
+def _simulate_piece(process: Process, act: Act, key: PRNGKey) -> Episode:
     def episodes(key: PRNGKey) -> Episode:
         # One flat loop over steps rather than a loop within a loop: lanes that run side by side then wait for the
         # longest lane, not for the longest episode of each round.
@@ -185,7 +183,7 @@ def _simulate_piece(process: ReleaseProcess, act: Act, key: PRNGKey) -> Episode:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lanes)
 
 
-def _trace_piece(process: ReleaseProcess, act: Act, key: PRNGKey) -> tuple[Episode, Sent]:
+def _trace_piece(process: Process, act: Act, key: PRNGKey) -> tuple[Episode, Sent]:
     lanes, traces = _begin_lanes(process, key), []
     while (lanes.finished < EPISODES_PER_LANE).any():
         lanes, sent = _trace_on(process, act, lanes)
@@ -199,19 +197,19 @@ def _trace_piece(process: ReleaseProcess, act: Act, key: PRNGKey) -> tuple[Episo
 
 
 @eqx.filter_jit
-def _begin_lanes(process: ReleaseProcess, key: PRNGKey) -> Lane:
+def _begin_lanes(process: Process, key: PRNGKey) -> Lane:
     return jax.vmap(lambda key: begin_lane(process, key, EPISODES_PER_LANE))(jax.random.split(key, LANES))
 
 
 @eqx.filter_jit
-def _trace_on(process: ReleaseProcess, act: Act, lanes: Lane) -> tuple[Lane, Sent]:
+def _trace_on(process: Process, act: Act, lanes: Lane) -> tuple[Lane, Sent]:
     def one(lane: Lane, _: None) -> tuple[Lane, Sent]:
         return advance_lane(process, act, lane)
 
     return jax.vmap(lambda lane: jax.lax.scan(one, lane, None, length=STEPS_PER_TRACE))(lanes)
 
 
-def _empty_record(state: ReleaseState) -> Episode:
+def _empty_record(state: State) -> Episode:
     return Episode(
         cost=jnp.zeros(()),
         violation_cost=jnp.zeros(()),
@@ -226,7 +224,7 @@ def _empty_record(state: ReleaseState) -> Episode:
     )
 
 
-def _extend(process: ReleaseProcess, record: Episode, action: Index, transition: Transition) -> Episode:
+def _extend(process: Process, record: Episode, action: Index, transition: Transition) -> Episode:
     state = transition.state
     plain = jnp.where(action >= process.sensors, transition.cost, process.time_cost)
     declared_late = jnp.where(transition.truncated, process.stop_cost(state.public.belief), 0.0)

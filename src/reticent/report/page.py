@@ -36,31 +36,48 @@ def write_report(folder: Path) -> Path:
     results = pl.read_parquet(folder / "results.parquet")
     provenance = json.loads((folder / "provenance.json").read_text())
     figures = study_figures(results)
-    images = folder / "figures"
-    images.mkdir(exist_ok=True)
     pictures = {"guarantee": guarantee_overview(figures), "synthetic": overview(figures)}
-    for name, chart in {**pictures, **figures}.items():
-        chart.save(images / f"{name}.png", ppi=160)
-        chart.save(images / f"{name}.svg")
+    save_figures(folder / "figures", {**pictures, **figures})
     page = folder / "report.html"
     page.write_text(_render(results, provenance, figures), encoding="utf-8")
     return page
 
 
 def _render(results: pl.DataFrame, provenance: dict[str, Any], figures: dict[str, Figure]) -> str:
-    environment = Environment(loader=PackageLoader("reticent.report"), autoescape=True, undefined=StrictUndefined)
     agents = results.filter(pl.col("policy") == "agent")
-    return environment.get_template("study.html").render(
-        title=provenance["title"],
-        provenance={key: value for key, value in provenance.items() if key != "title"},
+    return render_page(
+        "study.html",
+        provenance,
+        figures,
+        CAPTIONS,
         settings={
             "training seeds": f"0 to {agents['seed'].max()}",
             "environment steps per training run": f"{agents['effort'].max():,}",
             "episodes per evaluation": f"{results['episodes'].max():,}",
         },
         table=summary(results).rows(),
-        figures=[{"name": name, "caption": CAPTIONS[name]} for name in figures],
+    )
+
+
+def render_page(
+    template: str, provenance: dict[str, Any], figures: dict[str, Figure], captions: dict[str, str], **fields: Any
+) -> str:
+    """One page from a template, with its figures and the library that draws them inside."""
+    environment = Environment(loader=PackageLoader("reticent.report"), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template(template).render(
+        title=provenance["title"],
+        provenance={key: value for key, value in provenance.items() if key != "title"},
+        figures=[{"name": name, "caption": captions[name]} for name in figures],
         # "<" is escaped so that no text inside a chart can end the script element.
         charts=Markup(json.dumps({k: c.to_dict() for k, c in figures.items()}).replace("<", "\\u003c")),
         library=Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")),
+        **fields,
     )
+
+
+def save_figures(folder: Path, figures: dict[str, Any]) -> None:
+    """Each as PNG and SVG."""
+    folder.mkdir(exist_ok=True)
+    for name, chart in figures.items():
+        chart.save(folder / f"{name}.png", ppi=160)
+        chart.save(folder / f"{name}.svg")

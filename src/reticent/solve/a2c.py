@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from reticent.policy.actor import Actor, Features, Inputs, masked_logits
 from reticent.policy.network import Network
-from reticent.process.release import ReleaseProcess, ReleaseState
+from reticent.process.process import Process, State
 from reticent.process.rollout import Moment, begin, rollout
 from reticent.solve.multiplier import Price, ascend, finally_priced, free, leakage, priced
 from reticent.solve.returns import lambda_advantages
@@ -91,7 +91,7 @@ class TrainState(eqx.Module):
 
     networks: Networks
     optimiser: optax.OptState
-    environments: ReleaseState
+    environments: State
     key: Array
     update: Index
     price: Price | None
@@ -116,7 +116,7 @@ class Batch(eqx.Module):
     target: Float[Array, " B"]
 
 
-def initialise(process: ReleaseProcess, recipe: Recipe, seed: int) -> TrainState:
+def initialise(process: Process, recipe: Recipe, seed: int) -> TrainState:
     """Fresh networks, optimiser and environments."""
     actor_key, critic_key, environment_key, key = jax.random.split(jax.random.key(seed), 4)
     size = Features(process, recipe.inputs).size
@@ -132,7 +132,7 @@ def initialise(process: ReleaseProcess, recipe: Recipe, seed: int) -> TrainState
 @eqx.filter_jit
 @eqx.debug.assert_max_traces(max_traces=None)
 def advance(
-    process: ReleaseProcess, recipe: Recipe, state: TrainState, updates: int, total: Index
+    process: Process, recipe: Recipe, state: TrainState, updates: int, total: Index
 ) -> tuple[TrainState, Progress]:
     """`updates` updates in one compiled scan; `total` sets the pace at which rates fall to zero."""
 
@@ -144,7 +144,7 @@ def advance(
 
 
 def train(
-    process: ReleaseProcess,
+    process: Process,
     steps: int = 1_000_000,
     seed: int = 0,
     recipe: Recipe | RecipeName = "default",
@@ -161,7 +161,7 @@ def train(
     return policy_of(process, recipe, state)
 
 
-def training(process: ReleaseProcess, recipe: Recipe, state: TrainState, steps: int):
+def training(process: Process, recipe: Recipe, state: TrainState, steps: int):
     """Yield (state, progress) after each of up to twenty equal pieces, until the schedule is done."""
     pieces, updates = schedule(recipe, steps)
     total = jnp.asarray(pieces * updates)
@@ -177,7 +177,7 @@ def schedule(recipe: Recipe, steps: int) -> tuple[int, int]:
     return pieces, round(total / pieces)
 
 
-def policy_of(process: ReleaseProcess, recipe: Recipe, state: TrainState) -> Actor:
+def policy_of(process: Process, recipe: Recipe, state: TrainState) -> Actor:
     """The policy that the training has reached; what it sees of the process is at the learned multiplier."""
     process = finally_priced(process, state.price)
     return Actor(state.networks.actor, Features(process, recipe.inputs), recipe.greedy)
@@ -187,7 +187,7 @@ def _optimiser(recipe: Recipe) -> Any:  # optax's types do not know Equinox modu
     return optax.chain(optax.clip_by_global_norm(recipe.gradient_norm), optax.scale_by_adam())
 
 
-def _update(process: ReleaseProcess, recipe: Recipe, state: TrainState, done: Array) -> tuple[TrainState, Progress]:
+def _update(process: Process, recipe: Recipe, state: TrainState, done: Array) -> tuple[TrainState, Progress]:
     """Play, weigh, learn."""
     process = priced(process, state.price)
     play_key, learn_key, key = jax.random.split(state.key, 3)

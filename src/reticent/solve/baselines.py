@@ -14,7 +14,8 @@ from reticent.policy.heuristics import (
     chernoff_mixture,
 )
 from reticent.policy.policy import FixedSensor, RandomSensor
-from reticent.process.release import ReleaseProcess, ReleaseState
+from reticent.process.process import State
+from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import Act, begin, rollout
 from reticent.types import Array, PRNGKey
 
@@ -112,8 +113,8 @@ def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: i
 
 
 @eqx.filter_jit
-def _play_on(process: ReleaseProcess, act: Act, keys: PRNGKey, states: ReleaseState) -> tuple[ReleaseState, _Played]:
-    def one(start: tuple[PRNGKey, ReleaseState]) -> tuple[ReleaseState, _Played]:
+def _play_on(process: ReleaseProcess, act: Act, keys: PRNGKey, states: State) -> tuple[State, _Played]:
+    def one(start: tuple[PRNGKey, State]) -> tuple[State, _Played]:
         state, moments = rollout(process, act, *start, STEPS_AT_ONCE)
         before, after = (jax.vmap(process.stop_cost)(public.belief) for public in (moments.public, moments.after))
         sure = moments.public.belief.sum(1).max(1)

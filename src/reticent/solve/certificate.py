@@ -14,7 +14,8 @@ from reticent.policy.lookahead import Lookahead, ValueFunction, going_on_costs
 from reticent.policy.policy import Policy
 from reticent.problem.bound import NO_BOUND, ExpectedInformationBound, InformationBound
 from reticent.problem.task import GUARANTEED, Task
-from reticent.process.release import ReleaseProcess, ReleaseState, Transition
+from reticent.process.process import Transition
+from reticent.process.release import ReleaseProcess, ReleaseState
 from reticent.process.rollout import simulate
 from reticent.solve import sharpen, value_iteration
 from reticent.solve.dual import floor_draws

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from reticent.arrays import read_arrays, write_arrays
 from reticent.errors import InputError
-from reticent.policy.store import read_arrays, write_arrays
 from reticent.solve.a2c import TrainState
 from reticent.solve.value_iteration import IterationState
 

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import AnyProcess, Process
 from reticent.types import Array, Scalar
 
 # One step moves the multiplier by at most this share of lambda per bit.
@@ -35,17 +35,17 @@ class Price(eqx.Module):
     steps: Scalar
 
 
-def free(process: ReleaseProcess) -> Price | None:
+def free(process: Process) -> Price | None:
     """Bits cost nothing at first. Only a bound on expected information has a price to learn."""
     return Price(jnp.zeros(()), jnp.zeros(()), jnp.zeros(())) if process.enforce == "multiplier" else None
 
 
-def priced(process: ReleaseProcess, price: Price | None) -> ReleaseProcess:
+def priced(process: AnyProcess, price: Price | None) -> AnyProcess:
     """The process at the price in force."""
     return process if price is None else process.with_multiplier(price.multiplier)
 
 
-def finally_priced(process: ReleaseProcess, price: Price | None) -> ReleaseProcess:
+def finally_priced(process: AnyProcess, price: Price | None) -> AnyProcess:
     """The process at the average of the late prices."""
     return process if price is None else process.with_multiplier(price.average)
 
@@ -55,7 +55,7 @@ def leakage(ended: Bool[Array, "*any"], spent_bits: Float[Array, "*any"]) -> Lea
     return Leakage(jnp.sum(jnp.where(ended, spent_bits, 0.0)), jnp.sum(ended).astype(float))
 
 
-def ascend(process: ReleaseProcess, price: Price, leaked: Leakage, left: Scalar) -> Price:
+def ascend(process: Process, price: Price, leaked: Leakage, left: Scalar) -> Price:
     """One step up the dual. The step falls with `left`, the share of the training that is still to come.
 
     It is counted in shares of the limit, at most one, so that neither a small limit nor a first policy that says

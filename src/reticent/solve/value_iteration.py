@@ -28,7 +28,8 @@ from reticent.policy.lookahead import (
     value_network,
 )
 from reticent.policy.network import Network
-from reticent.process.release import PublicState, ReleaseProcess, ReleaseState
+from reticent.process.process import PublicState, State
+from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import advance, begin
 from reticent.process.value_kernels import REFINEMENTS
 from reticent.solve.lesson import Fit, Lesson, averaged, errors, fitted, fresh_fit, lesson
@@ -71,7 +72,7 @@ class IterationState(eqx.Module):
 
     fit: Fit
     average: Network
-    groups: list[ReleaseState]
+    groups: list[State]
     residuals: Float[Array, " 10"]
     key: Array
     round: Index
@@ -150,7 +151,7 @@ def _ascend(process: ReleaseProcess, price: Price, leaked: tuple[Leakage, ...], 
 
 
 @eqx.filter_jit
-def _play(policy: Lookahead, settings: Settings, lanes: ReleaseState, key: PRNGKey):
+def _play(policy: Lookahead, settings: Settings, lanes: State, key: PRNGKey):
     """`rollout` steps in every lane; what is to be learned at each belief on the way.
 
     Under "multiplier" also what ended episodes leaked, in every other lane: those do not explore, because a random
@@ -160,7 +161,7 @@ def _play(policy: Lookahead, settings: Settings, lanes: ReleaseState, key: PRNGK
     prices = process.enforce == "multiplier"
     explores = jnp.arange(settings.lanes) % 2 == 0 if prices else jnp.ones(settings.lanes, bool)
 
-    def one(explores: Flag, state: ReleaseState, key: PRNGKey):
+    def one(explores: Flag, state: State, key: PRNGKey):
         choice_key, key = jax.random.split(key)
         costs = going_on_costs(process, policy.value, state.public)
         taught = lesson(process, state.public.belief, state.public.spent_bits, costs)
@@ -170,7 +171,7 @@ def _play(policy: Lookahead, settings: Settings, lanes: ReleaseState, key: PRNGK
         said = leakage(ended, moment.after.spent_bits) if prices else None
         return state, (taught, said)
 
-    def lane(start: tuple[ReleaseState, PRNGKey, Flag]):
+    def lane(start: tuple[State, PRNGKey, Flag]):
         return jax.lax.scan(partial(one, start[2]), start[0], jax.random.split(start[1], settings.rollout))
 
     # Few at a time stay in the cache; the linear programs of a guarantee are solved best many at a time.

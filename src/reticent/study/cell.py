@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from reticent import __version__
@@ -81,9 +82,14 @@ class Cell:
         bound: Bound = BOUNDS[self.kind](self.limit)
         return Task(synthetic(), bound, objective, self.enforce, LONGEST_EPISODE)
 
+    def run(self, out: Path) -> dict[str, Any]:
+        """Make the policy and evaluate it; nothing in the study's folder is needed."""
+        del out
+        return run_cell(self)
+
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """Make the policy, evaluate it, and return one flat row."""
+    """Make the policy, evaluate it, and return one row."""
     from reticent.audit.metrics import summarise
 
     if cell.policy == FLOOR:

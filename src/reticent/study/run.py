@@ -1,4 +1,8 @@
-"""Runs the cells of a study on all cores, saves each as it ends, and skips those that an earlier run has finished."""
+"""Runs the cells of a study on all cores, saves each as it ends, and skips those that an earlier run has finished.
+
+A cell is a frozen dataclass with a `name`, which tells it apart and names its file, and `run`, which returns what to
+save as JSON: everything a cell needs travels with it to the worker, or lies in the study's folder.
+"""
 
 import json
 import multiprocessing
@@ -7,19 +11,38 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from reticent import __version__
 from reticent.cores import cores
 from reticent.errors import InputError
 from reticent.provenance import provenance
-from reticent.study.cell import Cell, flat, run_cell
+from reticent.study.cell import Cell, flat
+
+
+@runtime_checkable
+class AnyCell(Protocol):
+    """What can be run and saved."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, out: Path) -> dict[str, Any]: ...
+
+
+CellType = TypeVar("CellType", bound=AnyCell)
 
 
 def run_study(cells: list[Cell], out: Path, title: str, report: Callable[[Cell, bool], None]) -> Path:
     """Results of all cells as `results.parquet` in `out`; `report` is told of each cell and whether it was there."""
+    rows = run_cells(cells, out, report)
+    return write_results(out, title, [flat(row) for row in rows])
+
+
+def run_cells(cells: list[CellType], out: Path, report: Callable[[CellType, bool], None]) -> list[dict[str, Any]]:
+    """What each cell returned, in their order; `report` is told of each and whether it was there."""
     folder = _cell_folder(out)
     missing = []
     for cell in cells:
@@ -28,14 +51,13 @@ def run_study(cells: list[Cell], out: Path, title: str, report: Callable[[Cell, 
         else:
             report(cell, True)
     if missing:
-        for cell, row in _run_all(missing):
+        for cell, row in _run_all(missing, out):
             _write_json(folder / f"{cell.name}.json", row)
             report(cell, False)
-    rows = [row for cell in cells if (row := _finished(folder, cell)) is not None]
-    return _write_results(out, title, rows)
+    return [row for cell in cells if (row := _finished(folder, cell)) is not None]
 
 
-def _run_all(cells: list[Cell]):
+def _run_all(cells: list[CellType], out: Path):
     """Yield (cell, row) as they end, from one worker per core."""
     context = multiprocessing.get_context("spawn")
     workers = min(len(cells), len(cores()))
@@ -44,7 +66,7 @@ def _run_all(cells: list[Cell]):
         places.put(core)
     pool = ProcessPoolExecutor(workers, context, _settle, (places,))
     try:
-        for future in as_completed([pool.submit(_run_one, cell) for cell in cells]):
+        for future in as_completed([pool.submit(_run_one, cell, out) for cell in cells]):
             yield future.result()
     except BrokenProcessPool as error:
         raise InputError(
@@ -57,8 +79,14 @@ def _run_all(cells: list[Cell]):
             worker.terminate()
 
 
-def _run_one(cell: Cell) -> tuple[Cell, dict[str, Any]]:
-    return cell, run_cell(cell)
+def _run_one(cell: CellType, out: Path) -> tuple[CellType, dict[str, Any]]:
+    return cell, {**_identity(cell), **cell.run(out)}
+
+
+def _identity(cell: AnyCell) -> dict[str, Any]:
+    """What a saved row must say to be that of this cell, made with this version; as JSON gives it back."""
+    assert is_dataclass(cell)
+    return json.loads(json.dumps({**asdict(cell), "version": __version__}, default=str))
 
 
 def _settle(places: Any) -> None:
@@ -81,15 +109,13 @@ def _cell_folder(out: Path) -> Path:
     return folder
 
 
-def _finished(folder: Path, cell: Cell) -> dict[str, Any] | None:
+def _finished(folder: Path, cell: AnyCell) -> dict[str, Any] | None:
     """The saved row of exactly this cell, if it is there, whole, and of this version."""
     try:
         row = json.loads((folder / f"{cell.name}.json").read_text())
     except (OSError, ValueError):
         return None
-    wanted = {**asdict(cell), "version": __version__}
-    whole = isinstance(row, dict) and isinstance(row.get("evaluation"), dict)
-    return row if whole and wanted.items() <= row.items() else None
+    return row if isinstance(row, dict) and _identity(cell).items() <= row.items() else None
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -98,10 +124,13 @@ def _write_json(path: Path, value: Any) -> None:
     os.replace(neighbour, path)
 
 
-def _write_results(out: Path, title: str, rows: list[dict[str, Any]]) -> Path:
+def write_results(out: Path, title: str, rows: list[dict[str, Any]], about: Any = None) -> Path:
+    """`results.parquet`, and where it came from."""
     import polars as pl
 
     path = out / "results.parquet"
-    pl.DataFrame([flat(row) for row in rows]).write_parquet(path)
-    _write_json(out / "provenance.json", {"title": title, **provenance()})
+    pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
+    _write_json(
+        out / "provenance.json", {"title": title, **({} if about is None else {"about": about}), **provenance()}
+    )
     return path

@@ -1,0 +1,109 @@
+"""The learned belief: a recurrent network over the readings sent so far (the paper's model of the provider)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from reticent.belief.bayes import normalise, secret_marginal
+from reticent.belief.generator import ReadingLaw
+from reticent.belief.information import NATS_PER_BIT, entropy_bits
+from reticent.belief.provider import Provider, Reading
+from reticent.types import Array, Belief, Index, PerSensor, PRNGKey
+
+WIDTH, LAYERS = 128, 2
+
+
+class Remembered(eqx.Module):
+    """The network's state (hidden and cell of each layer), the last few inputs under `look_back`, and how many came."""
+
+    cells: Float[Array, "L 2 W"]
+    recent: Float[Array, "K I"]
+    count: Index
+
+
+class LstmProvider(Provider):
+    """Softmax over the hidden pairs of a two-layer LSTM. Before the first reading the belief is the prior.
+
+    `look_back` feeds only the last few readings, as the paper does with two; by default the state carries on over all
+    of them. `law` and `twins` serve the estimate of information.
+    """
+
+    prior: Belief
+    layers: tuple[eqx.nn.LSTMCell, ...]
+    head: eqx.nn.Linear
+    law: ReadingLaw | None
+    sensors: int = eqx.field(static=True)
+    look_back: int | None = eqx.field(static=True)
+    twins: int = eqx.field(static=True)
+
+    def __init__(
+        self, prior: Belief, sensors: int, features: int, key: PRNGKey, look_back: int | None = None, twins: int = 1
+    ) -> None:
+        *keys, head_key = jax.random.split(key, LAYERS + 1)
+        sizes = [features + sensors, *[WIDTH] * (LAYERS - 1)]
+        self.prior, self.law, self.sensors = jnp.asarray(prior), None, sensors
+        self.look_back, self.twins = look_back, twins
+        self.layers = tuple(
+            eqx.nn.LSTMCell(size, WIDTH, dtype=jnp.float32, key=k) for size, k in zip(sizes, keys, strict=True)
+        )
+        self.head = eqx.nn.Linear(WIDTH, prior.size, dtype=jnp.float32, key=head_key)
+
+    def with_law(self, law: ReadingLaw) -> "LstmProvider":
+        """The provider that can estimate what the next reading would say."""
+        return eqx.tree_at(lambda p: p.law, self, law, is_leaf=lambda x: x is None)
+
+    def start(self) -> Remembered:
+        width, inputs = self.layers[0].hidden_size, self.layers[0].input_size
+        recent = jnp.zeros((self.look_back or 0, inputs), jnp.float32)
+        return Remembered(jnp.zeros((len(self.layers), 2, width), jnp.float32), recent, jnp.zeros((), int))
+
+    def learn(self, known: Remembered, sensor: Index, reading: Reading) -> Remembered:
+        x = jnp.concatenate([reading.astype(jnp.float32), jax.nn.one_hot(sensor, self.sensors, dtype=jnp.float32)])
+        if self.look_back is None:
+            return Remembered(self._through(known.cells, x), known.recent, known.count + 1)
+        recent, count = jnp.concatenate([known.recent[1:], x[None]]), known.count + 1
+        cells = jnp.zeros_like(known.cells)
+        for i in range(self.look_back):
+            came = count >= self.look_back - i
+            cells = jnp.where(came, self._through(cells, recent[i]), cells)
+        return Remembered(cells, recent, count)
+
+    def _through(self, cells: Float[Array, "L 2 W"], x: Float[Array, " I"]) -> Float[Array, "L 2 W"]:
+        after = []
+        for layer, cell in zip(self.layers, cells, strict=True):
+            hidden, memory = layer(x, (cell[0], cell[1]))
+            after.append(jnp.stack([hidden, memory]))
+            x = hidden
+        return jnp.stack(after)
+
+    def log_belief(self, known: Remembered) -> Float[Array, "S U"]:
+        """log beta(s, u); pairs that cannot be have none."""
+        logits = self.head(known.cells[-1, 0]).reshape(self.prior.shape)
+        return jax.nn.log_softmax(jnp.where(self.prior > 0, logits, -jnp.inf).reshape(-1)).reshape(self.prior.shape)
+
+    def belief(self, known: Remembered) -> Belief:
+        learned = normalise(jnp.exp(self.log_belief(known)).astype(self.prior.dtype))
+        return jnp.where(known.count > 0, learned, self.prior)
+
+    def information_bits(self, key: PRNGKey, known: Remembered) -> PerSensor:
+        """The Barber-Agakov estimate (paper, eq. EstMI): a lower bound in the mean, so it can never prove privacy.
+
+            I_a  ~  H(beta(S)) + sum_su beta(s, u) mean_k log2 Q(s | z_k, a, what is known),   z_k ~ law(a, s, u)
+
+        The sum over the pairs is taken as it is, not over draws of them: the same mean with less noise.
+        """
+        assert self.law is not None
+        belief, readings = self.belief(known), self.law.draw(key, self.twins)
+        sensors, secrets, useful, draws, features = readings.shape
+
+        def named(sensor: Index, readings: Float[Array, "S U K D"]) -> Float[Array, "S U"]:
+            after = lambda z: secret_marginal(self.belief(self.learn(known, sensor, z)))  # noqa: E731
+            beliefs = jax.vmap(after)(readings.reshape(-1, features)).reshape(secrets, useful, draws, secrets)
+            right = jnp.moveaxis(jnp.diagonal(beliefs, axis1=0, axis2=3), -1, 0)
+            return jnp.mean(jnp.log(jnp.maximum(right, 1e-9)), axis=2) / NATS_PER_BIT
+
+        # One sensor after the other: the readings of one fit the cache.
+        said = jax.lax.map(lambda pair: named(*pair), (jnp.arange(sensors), readings))
+        bits = entropy_bits(secret_marginal(belief)) + jnp.sum(belief[None] * said, axis=(1, 2))
+        return jnp.maximum(bits, 0.0)

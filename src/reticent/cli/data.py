@@ -1,0 +1,120 @@
+"""`reticent data` and what commands on recordings share."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.data.load import Source
+    from reticent.data.readings import ReadingKind
+    from reticent.data.recordings import Recordings
+
+RecordingsName = Literal["motionsense", "dsa", "ut-complex", "smoking", "table"]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the recordings are, and what each set lets one choose."""
+
+    data: Path | None = None
+    """Folder with the published files, zipped or unpacked; by default what RETICENT_DATA says."""
+    map: Path | None = None
+    """TOML file that says what the columns are (table, smoking): docs/recordings.md."""
+    secret: Literal["gender", "weight", "height", "age"] = "gender"
+    """Which column of the subject table is secret (motionsense)."""
+    unit: Literal["torso", "right arm", "left arm", "right leg", "left leg"] = "right arm"
+    """Which body unit (dsa)."""
+    place: Literal["wrist", "pocket"] = "wrist"
+    """Which phone (ut-complex)."""
+
+
+@dataclass(frozen=True)
+class What:
+    """What counts as one reading."""
+
+    window: float = 1.0
+    """Seconds that are summed up into one reading: mean and log deviation of each axis. 0: a reading is one sample."""
+
+
+def source_of(name: RecordingsName, where: Where) -> "Source":
+    """The recordings that the options describe."""
+    from reticent.data.load import Source
+
+    folder = where.data or (Path(os.environ["RETICENT_DATA"]) if os.environ.get("RETICENT_DATA") else None)
+    if folder is None:
+        raise InputError("Say where the recordings are: --data DIR, or set RETICENT_DATA.")
+    return Source(name, folder, where.unit, where.secret, where.place, where.map)
+
+
+def reading_of(what: What) -> "ReadingKind":
+    """What a reading is."""
+    from reticent.data.readings import ReadingKind
+
+    return ReadingKind("sample") if what.window == 0 else ReadingKind("window", what.window)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Describe recordings: people, samples, rates, pairs of labels, and whatever is odd."""
+
+    do: Annotated[Positional[Literal["describe"]], arg(metavar="describe")]
+    """What to do with them."""
+    name: Annotated[Positional[RecordingsName], arg(metavar="NAME")]
+    """motionsense, dsa, ut-complex, smoking (the paper's), or table (your own)."""
+    where: Annotated[Where, arg(name="")] = field(default_factory=Where)
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Load and print."""
+        from reticent.data.load import load
+
+        recorded = load(source_of(self.name, self.where))
+        if self.json:
+            print(json.dumps(_summary(recorded)))
+        else:
+            _print_summary(self.name, recorded)
+
+
+def _summary(recorded: "Recordings") -> dict:
+    from reticent.data.recordings import pairs
+
+    streams = recorded.table["stream"].n_unique()
+    return {
+        "people": list(recorded.people),
+        "samples": len(recorded.table),
+        "streams": streams,
+        "samples_per_second": 1 / recorded.interval,
+        "sensors": {sensor: len(recorded.axes(sensor)) for sensor in recorded.sensors},
+        "pairs": pairs(recorded).to_dicts(),
+        "notes": list(recorded.notes),
+    }
+
+
+def _print_summary(name: str, recorded: "Recordings") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    found = _summary(recorded)
+    sensors = ", ".join(f"{sensor} ({axes})" for sensor, axes in found["sensors"].items())
+    print(
+        f"{name}: {len(found['people'])} people, {found['samples']:,} samples in {found['streams']} streams, "
+        f"{found['samples_per_second']:.4g} per second"
+    )
+    print(f"sensors (axes): {sensors}")
+    table = Table()
+    for heading in ("secret", "useful", "people", "samples", "minutes"):
+        table.add_column(heading, justify="left" if heading in ("secret", "useful") else "right")
+    for pair in found["pairs"]:
+        table.add_row(
+            pair["secret"], pair["useful"], str(pair["people"]), f"{pair['samples']:,}", f"{pair['minutes']:.1f}"
+        )
+    Console().print(table)
+    for note in found["notes"]:
+        print(f"- {note}")

@@ -1,0 +1,65 @@
+"""Who is learned from and who is measured on: portions by person, rotated so that everybody's turn comes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reticent.data.readings import Readings
+from reticent.errors import InputError
+
+People = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Portions:
+    """Indices of people: to learn the belief from, to train policies on, to train the adversary on, to measure on."""
+
+    predictor: People
+    policy: People
+    adversary: People
+    measured: People
+
+
+def rotations(recorded: Readings) -> int:
+    """How many rotations measure everybody once (the last ones may meet the first again)."""
+    people = _ordered(recorded)
+    return -(-len(people) // _measured(recorded, len(people)))
+
+
+def portions(recorded: Readings, rotation: int = 0) -> Portions:
+    """About a quarter of the people each; where there are few, one is measured and the others share the rest."""
+    people = _ordered(recorded)
+    measured = _measured(recorded, len(people))
+    rest = len(people) - measured
+    if rest < 3:
+        raise InputError(
+            f"There are {len(people)} people: at least {measured + 3} are needed to learn, train, attack and measure "
+            "on different ones."
+        )
+    start = rotation * measured % len(people)
+    ring = people[start:] + people[:start]
+    sizes = [(rest + 2 - i) // 3 for i in range(3)]
+    edges = np.cumsum([measured, *sizes])
+    return Portions(
+        *(tuple(ring[a:b]) for a, b in zip(edges, [*edges[1:]], strict=False)), measured=tuple(ring[:measured])
+    )
+
+
+def _ordered(recorded: Readings) -> list[int]:
+    """People in an order that mixes their secrets, for recordings in which everybody has one for good."""
+    secrets = {
+        person: tuple(np.unique(recorded.secret[recorded.person == person])) for person in np.unique(recorded.person)
+    }
+    turn: dict[tuple, int] = {}
+    ranked = []
+    for person, secret in secrets.items():
+        turn[secret] = turn.get(secret, 0) + 1
+        ranked.append((turn[secret], secret, int(person)))
+    return [person for *_, person in sorted(ranked)]
+
+
+def _measured(recorded: Readings, people: int) -> int:
+    """A quarter, and so many that every secret is among them."""
+    each = [len(np.unique(recorded.secret[recorded.person == person])) for person in np.unique(recorded.person)]
+    least = len(recorded.secrets) if min(each) < len(recorded.secrets) else 1
+    return max(people // 4, least)

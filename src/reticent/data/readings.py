@@ -1,0 +1,104 @@
+"""What a sensor would release at each moment: one sample as it is, or a short window summed up."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from jaxtyping import Float, Int
+
+from reticent.data.recordings import Recordings
+from reticent.errors import InputError
+
+# A window with less than this share of its samples is left out.
+FULL_ENOUGH = 0.5
+# Under every deviation before its logarithm: a sensor that does not move at all is no infinity.
+LEAST_DEVIATION = 1e-4
+
+
+@dataclass(frozen=True)
+class ReadingKind:
+    """One sample, as in the paper, or a window of some seconds: the mean of each axis, then the logarithm of its
+    deviation."""
+
+    kind: Literal["window", "sample"] = "window"
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind == "window" and not 0 < self.seconds < 3600:
+            raise InputError(f"A window lasts some seconds, more than 0, not {self.seconds}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Readings of all sensors, moment after moment, stream after stream.
+
+    `values` are filled up with zeros where a sensor has fewer features than `D`; `features` counts its own. Labels and
+    people are indices into their names.
+    """
+
+    values: Float[np.ndarray, "N A D"]
+    stream: Int[np.ndarray, " N"]
+    person: Int[np.ndarray, " N"]
+    secret: Int[np.ndarray, " N"]
+    useful: Int[np.ndarray, " N"]
+    features: tuple[int, ...]
+    people: tuple[str, ...]
+    sensors: tuple[str, ...]
+    secrets: tuple[str, ...]
+    useful_values: tuple[str, ...]
+    kind: ReadingKind
+
+    def of(self, people: "tuple[int, ...] | list[int]") -> "Readings":
+        """Those of some people only; who is who stays as it was."""
+        kept = np.isin(self.person, list(people))
+        rows = {name: getattr(self, name)[kept] for name in ("values", "stream", "person", "secret", "useful")}
+        return Readings(**{**vars(self), **rows})
+
+
+def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Readings:  # noqa: B008  (frozen)
+    """The readings that the recordings hold."""
+    table, interval = recorded.table, recorded.interval
+    if kind.kind == "window":
+        table = _windows(recorded, kind.seconds, interval)
+    labels = {"person": recorded.people, "secret": recorded.secrets, "useful": recorded.useful}
+    index = {name: table[name].cast(pl.Enum(values)).to_physical().to_numpy() for name, values in labels.items()}
+    columns = [
+        [name for name in table.columns if name.rpartition(".")[0].partition("|")[0] == s] for s in recorded.sensors
+    ]
+    values = np.zeros((len(table), len(columns), max(map(len, columns))), np.float32)
+    for sensor, own in enumerate(columns):
+        values[:, sensor, : len(own)] = table.select(own).to_numpy()
+    return Readings(
+        values=values,
+        stream=table["stream"].to_numpy().astype(np.int64),
+        **{name: each.astype(np.int64) for name, each in index.items()},
+        features=tuple(map(len, columns)),
+        people=recorded.people,
+        sensors=recorded.sensors,
+        secrets=recorded.secrets,
+        useful_values=recorded.useful,
+        kind=kind,
+    )
+
+
+def _windows(recorded: Recordings, seconds: float, interval: float) -> pl.DataFrame:
+    """Mean and log deviation per axis of consecutive windows of each stream."""
+    expected = seconds / interval
+    if expected < 2:
+        raise InputError(f"A window of {seconds:g} s has fewer than two samples {interval:.3g} s apart.")
+    axes = [axis for sensor in recorded.sensors for axis in recorded.axes(sensor)]
+    # A hair more, so that a sample that is due at the edge counts into the next window despite rounding.
+    place = ((pl.col("time") - pl.col("time").min().over("stream") + interval / 1000) / seconds).floor()
+    deviation = pl.col(axes).std(ddof=0).clip(LEAST_DEVIATION).log()
+    return (
+        recorded.table.with_columns(window=place)
+        .group_by("stream", "window", maintain_order=True)
+        .agg(
+            pl.col("person", "secret", "useful").first(),
+            pl.len().alias("samples"),
+            pl.col(axes).mean(),
+            deviation.name.map(lambda name: f"{name.rpartition('.')[0]}|deviation.{name.rpartition('.')[2]}"),
+        )
+        .filter(pl.col("samples") >= FULL_ENOUGH * expected)
+    )

@@ -1,0 +1,127 @@
+"""Labelled multi-sensor streams, and what there is to know about them before anything is learned."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from reticent.errors import InputError
+
+# A pause of more than this many usual intervals breaks a stream.
+LONGEST_PAUSE = 5.5
+# Intervals that miss the usual one by more than half of it are irregular; a few do not matter.
+IRREGULAR_SHARE = 0.05
+KEYS = ("stream", "person", "time", "secret", "useful")
+
+
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """Streams of labelled samples.
+
+    `table` has one row per sample: `stream`, `person`, `time` in seconds, `secret`, `useful`, then one column per axis,
+    named "sensor.axis". A stream is an unbroken stretch of one person with one secret and one useful label. `notes`
+    say in sentences what was left out and what looks odd: nothing is dropped silently.
+    """
+
+    table: pl.DataFrame
+    sensors: tuple[str, ...]
+    secrets: tuple[str, ...]
+    useful: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def axes(self, sensor: str) -> list[str]:
+        """The columns of one sensor."""
+        return [name for name in self.table.columns if name.rpartition(".")[0] == sensor]
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Who was recorded, in the order of the table."""
+        return tuple(self.table["person"].unique(maintain_order=True))
+
+    @property
+    def interval(self) -> float:
+        """The usual time between two samples, in seconds."""
+        return float(pl.Series.median(_intervals(self.table)["interval"]))  # type: ignore[arg-type]
+
+
+def recordings(
+    samples: pl.DataFrame,
+    sensors: tuple[str, ...],
+    secrets: tuple[str, ...],
+    useful: tuple[str, ...],
+    notes: tuple[str, ...] = (),
+) -> Recordings:
+    """Recordings from samples with columns session, person, time, secret, useful and the sensors' axes.
+
+    Samples with a value that is missing or not finite are left out, repeated times once only, both with a note.
+    Streams end where the session, the person or a label changes, and at long pauses.
+    """
+    axes = [name for name in samples.columns if name.rpartition(".")[0] in sensors]
+    left_out = []
+    whole = samples.filter(pl.all_horizontal(pl.col("time", *axes).is_not_null() & pl.col("time", *axes).is_finite()))
+    if lost := len(samples) - len(whole):
+        left_out.append(f"{lost:,} of {len(samples):,} samples lack a value or hold one that is not finite: left out.")
+    if whole.is_empty():
+        raise InputError("The recordings hold no sample with a value for every axis and labels that are asked for.")
+    ordered = whole.sort("person", "session", "time", maintain_order=True)
+    once = ordered.unique(["person", "session", "time"], keep="first", maintain_order=True)
+    if lost := len(ordered) - len(once):
+        left_out.append(f"{lost:,} samples repeat a time of the same session: the first of each is kept.")
+    changed = pl.any_horizontal(
+        pl.col("person", "session", "secret", "useful") != pl.col("person", "session", "secret", "useful").shift()
+    )
+    once = once.with_columns(stream=changed.fill_null(True).cum_sum())
+    interval = float(_intervals(once)["interval"].median())  # type: ignore[arg-type]
+    pause = (pl.col("time").diff() > LONGEST_PAUSE * interval) & (pl.col("stream") == pl.col("stream").shift())
+    pauses = int(once.select(pause.sum()).item())
+    if pauses:
+        left_out.append(f"{pauses:,} pauses of more than {LONGEST_PAUSE * interval:.3g} s: a stream ends at each.")
+    once = once.with_columns(stream=pl.col("stream") - 1 + pause.fill_null(False).cum_sum())
+    table = once.select(
+        pl.col("stream").cast(pl.Int64),
+        "person",
+        pl.col("time").cast(pl.Float64),
+        "secret",
+        "useful",
+        pl.col(axes).cast(pl.Float32),
+    )
+    found = Recordings(table, sensors, secrets, useful)
+    return Recordings(table, sensors, secrets, useful, (*notes, *left_out, *_oddities(found)))
+
+
+def pairs(recorded: Recordings) -> pl.DataFrame:
+    """One row per pair of labels, recorded or not: secret, useful, people, samples, minutes."""
+    every = pl.DataFrame({"secret": recorded.secrets}).join(pl.DataFrame({"useful": recorded.useful}), how="cross")
+    minutes = (pl.len() * recorded.interval / 60).alias("minutes")
+    counts = recorded.table.group_by("secret", "useful").agg(
+        pl.col("person").n_unique().alias("people"), pl.len().alias("samples"), minutes
+    )
+    joined = every.join(counts, on=["secret", "useful"], how="left", maintain_order="left")
+    return joined.with_columns(
+        pl.col("people", "samples").fill_null(0).cast(pl.Int64), pl.col("minutes").fill_null(0.0)
+    )
+
+
+def _intervals(table: pl.DataFrame) -> pl.DataFrame:
+    """The time between neighbours of a stream, by stream."""
+    between = table.select("stream", interval=pl.col("time").diff().over("stream")).drop_nulls()
+    if between.is_empty():
+        raise InputError("No stream has two samples in a row, so there is no rate: are time and person what they say?")
+    return between
+
+
+def _oddities(recorded: Recordings) -> list[str]:
+    """What a careful person would want to know before using the recordings."""
+    notes = []
+    between, usual = _intervals(recorded.table)["interval"], recorded.interval
+    irregular = float(((between - usual).abs() > usual / 2).mean())  # type: ignore[arg-type]
+    if irregular > IRREGULAR_SHARE:
+        notes.append(f"The rate is irregular: {irregular:.0%} of intervals miss the usual {usual:.4g} s by over half.")
+    for secret, useful, people, *_ in pairs(recorded).rows():
+        if people == 0:
+            notes.append(f"Nothing was recorded of secret {secret!r} with useful {useful!r}: its prior is zero.")
+        elif people == 1:
+            notes.append(
+                f"Only one person was recorded with secret {secret!r} and useful {useful!r}: what is learned of this "
+                "pair cannot be tested on another person."
+            )
+    return notes

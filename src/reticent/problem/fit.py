@@ -1,0 +1,196 @@
+"""From recordings to a finite model: a codebook per sensor, smoothed counts, and a power that keeps beliefs honest.
+
+Successive readings of one person resemble each other, so Bayes with plain counts is sure too soon. The likelihoods are
+flattened towards the law m(z) of all pairs together,
+
+    q_rho(z | s, u)  proportional to  m(z) (q(z | s, u) / m(z))^rho,
+
+with the power rho (and a clip of the logarithm of the ratio) whose beliefs had the lowest loss on people who were left
+out of the fit, one after the other.
+"""
+
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from reticent.data.readings import Readings
+from reticent.errors import InputError
+from reticent.problem.model import ReleaseModel
+
+CODES = 30
+# Share of the law of all pairs together in each pair's law: no code is impossible because few people gave it.
+SMOOTHING = 0.05
+POWERS, CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), (None, 1.0, 0.5)
+# Random releases of each left-out person that judge the powers.
+JUDGED_EPISODES, JUDGED_READINGS = 2000, 10
+CALIBRATION_BINS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """Which code a reading is: that of the nearest centre, after standardising with the training people's figures."""
+
+    mean: Float[np.ndarray, "A D"]
+    deviation: Float[np.ndarray, "A D"]
+    centres: Float[np.ndarray, "A Z D"]
+
+    def codes(self, values: Float[np.ndarray, "N A D"]) -> Int[np.ndarray, "N A"]:
+        """The code of every reading of every sensor."""
+        scaled = (values - self.mean) / self.deviation
+        return np.stack([_nearest(scaled[:, a], self.centres[a]) for a in range(len(self.centres))], axis=1)
+
+    @classmethod
+    def of(cls, model: ReleaseModel) -> "Codebook":
+        """The codebook that a fitted model was stored with."""
+        if model.fitted is None:
+            raise InputError("This model was not fitted to recordings, so it does not know what readings look like.")
+        arrays = {name: np.asarray(array, float) for name, array in model.fitted["codebook"].items()}
+        sensors, symbols = len(model.sensors), len(model.symbols)
+        features = arrays["mean"].shape[-1]
+        shapes = {
+            "mean": (sensors, features),
+            "deviation": (sensors, features),
+            "centres": (sensors, symbols, features),
+        }
+        if {name: array.shape for name, array in arrays.items()} != shapes:
+            raise InputError("The codebook of the model file does not fit its sensors and symbols.")
+        return cls(**arrays)
+
+    def to_json(self) -> dict[str, Any]:
+        """As lists, for a problem file."""
+        return {name: array.tolist() for name, array in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Flattening:
+    """The power and the clip that were chosen, the held-out loss (nats per belief) and calibration error with them,
+    and both without."""
+
+    power: float
+    clip: float | None
+    loss: float
+    calibration_error: float
+    plain_loss: float
+    plain_calibration_error: float
+
+
+def fit_model(recorded: Readings, codes: int = CODES, seed: int = 0) -> ReleaseModel:
+    """The finite model of these people. At least two are needed: the power is chosen by leaving each out once."""
+    people = np.unique(recorded.person)
+    if len(people) < 2:
+        raise InputError("A model needs recordings of at least two people: each is left out once to judge the rest.")
+    codebook = make_codebook(recorded, codes, seed)
+    flattening = _choose(recorded, codebook, seed)
+    channel = flattened(counted(recorded, codebook.codes(recorded.values), codes), flattening.power, flattening.clip)
+    prior = np.zeros(channel.shape[1:3])
+    prior[recorded.secret, recorded.useful] = 1.0
+    symbols = tuple(f"code {z}" for z in range(codes))
+    names = recorded.secrets, recorded.useful_values, recorded.sensors, symbols
+    fitted = {"codebook": codebook.to_json(), "flattening": asdict(flattening), "reading": asdict(recorded.kind)}
+    return ReleaseModel(prior / prior.sum(), channel, *names, fitted=fitted)
+
+
+def make_codebook(recorded: Readings, codes: int, seed: int) -> Codebook:
+    """Centres by k-means, per sensor."""
+    from sklearn.cluster import KMeans
+
+    values = recorded.values.astype(np.float64)
+    mean, deviation = values.mean(0), np.maximum(values.std(0), 1e-9)
+    scaled = (values - mean) / deviation
+    fitted = [
+        KMeans(codes, n_init=2, random_state=seed).fit(scaled[:, a])  # type: ignore[arg-type]
+        for a in range(scaled.shape[1])
+    ]
+    return Codebook(mean, deviation, np.stack([each.cluster_centers_ for each in fitted]))
+
+
+def counted(recorded: Readings, codes: Int[np.ndarray, "N A"], symbols: int) -> Float[np.ndarray, "A S U Z"]:
+    """q(z | a, s, u): every person with the pair counts alike, however long the recording; smoothed."""
+    sensors = codes.shape[1]
+    channel = np.zeros((sensors, len(recorded.secrets), len(recorded.useful_values), symbols))
+    seen = np.zeros(channel.shape[1:3], int)
+    for person, secret, useful in set(zip(recorded.person, recorded.secret, recorded.useful, strict=True)):
+        own = (recorded.person == person) & (recorded.secret == secret) & (recorded.useful == useful)
+        for sensor in range(sensors):
+            channel[sensor, secret, useful] += np.bincount(codes[own, sensor], minlength=symbols) / own.sum()
+        seen[secret, useful] += 1
+    channel = channel / np.maximum(seen, 1)[None, :, :, None]
+    together = channel.sum((1, 2), keepdims=True) / (seen > 0).sum()
+    # A pair that nobody was recorded with has prior zero; its law does not matter, but must be one.
+    channel = np.where((seen > 0)[None, :, :, None], channel, together)
+    # Codes that none of these people gave are still not impossible.
+    together = (1 - SMOOTHING) * together + SMOOTHING / symbols
+    return (1 - SMOOTHING) * channel + SMOOTHING * together
+
+
+def flattened(channel: Float[np.ndarray, "A S U Z"], power: float, clip: float | None) -> Float[np.ndarray, "A S U Z"]:
+    """The laws drawn towards what they have in common."""
+    together = channel.mean((1, 2), keepdims=True)
+    ratio = power * np.log(channel / together)
+    law = together * np.exp(ratio if clip is None else np.clip(ratio, -clip, clip))
+    return law / law.sum(-1, keepdims=True)
+
+
+def _choose(recorded: Readings, codebook: Codebook, seed: int) -> Flattening:
+    """The power and clip of the lowest mean loss over left-out people. The codebook knows no labels: it is of all."""
+    codes = codebook.centres.shape[1]
+    rng = np.random.default_rng(seed)
+    options = list(product(POWERS, CLIPS))
+    losses, errors = [], []
+    people = np.unique(recorded.person).tolist()
+    for person in people:
+        others = recorded.of([other for other in people if other != person])
+        channel = counted(others, codebook.codes(others.values), codes)
+        judged = _random_releases(recorded.of([person]), codebook, rng)
+        found = [_judge(flattened(channel, *option), *judged) for option in options]
+        losses.append([loss for loss, _ in found])
+        errors.append([error for _, error in found])
+    loss, error = np.mean(losses, 0), np.mean(errors, 0)
+    best, plain = int(loss.argmin()), options.index((1.0, None))
+    numbers = [float(x) for x in (loss[best], error[best], loss[plain], error[plain])]
+    return Flattening(*options[best], *numbers)
+
+
+def _random_releases(recorded: Readings, codebook: Codebook, rng: np.random.Generator):
+    """Sensors and codes [N T] of random stretches of one person, and the pairs [N]."""
+    codes, rows = codebook.codes(recorded.values), np.arange(len(recorded.stream))
+    last = np.append(recorded.stream[1:] != recorded.stream[:-1], True)
+    end = np.flatnonzero(last)[np.cumsum(last) - last]
+    pair = recorded.secret * len(recorded.useful_values) + recorded.useful
+    length = int(min(JUDGED_READINGS, (end - rows).max() + 1))
+    able = rows[end - rows >= length - 1]
+    # Every pair that the person was recorded with counts alike.
+    weight = 1 / np.bincount(pair[able])[pair[able]]
+    start = rng.choice(able, JUDGED_EPISODES, p=weight / weight.sum())
+    sensors = rng.integers(codes.shape[1], size=(JUDGED_EPISODES, length))
+    return sensors, codes[start[:, None] + np.arange(length), sensors], pair[start]
+
+
+def _judge(channel: Float[np.ndarray, "A S U Z"], sensors, codes, pairs) -> tuple[float, float]:
+    """Mean loss of the beliefs after each reading, and the calibration error of the confidence in the secret."""
+    secrets, useful = channel.shape[1:3]
+    logs = np.cumsum(np.log(channel)[sensors, :, :, codes], axis=1).reshape(*sensors.shape, -1)
+    beliefs = np.exp(logs - logs.max(-1, keepdims=True))
+    beliefs /= beliefs.sum(-1, keepdims=True)
+    right = np.take_along_axis(beliefs, np.broadcast_to(pairs[:, None, None], (*sensors.shape, 1)), -1)
+    by_secret = beliefs.reshape(*sensors.shape, secrets, useful).sum(-1)
+    named = by_secret.argmax(-1) == (pairs // useful)[:, None]
+    return float(-np.log(np.maximum(right, 1e-12)).mean()), calibration_error(by_secret.max(-1), named)
+
+
+def calibration_error(confidence: Any, right: Any) -> float:
+    """Mean distance between confidence and how often it is right, over bins of confidence, weighted by their size."""
+    confidence, right = np.ravel(confidence), np.ravel(right)
+    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    count = np.bincount(bins, minlength=CALIBRATION_BINS)
+    apart = np.bincount(bins, right - confidence, minlength=CALIBRATION_BINS)
+    return float(np.abs(apart).sum() / count.sum())
+
+
+def _nearest(values: Float[np.ndarray, "N D"], centres: Float[np.ndarray, "Z D"]) -> Int[np.ndarray, " N"]:
+    """The index of the nearest centre."""
+    distance = (centres**2).sum(1) - 2 * values @ centres.T
+    return distance.argmin(1)

@@ -1,0 +1,389 @@
+"""The paper's study on recordings: belief-PDRP, MI-PDRP and no protection, with the guarantee beside them.
+
+Everything is learned anew for each rotation of people. The belief is learned from one portion of them, policies are
+trained on another, the adversary on a third, and all numbers are of a fourth that nobody has learned from.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from reticent.audit.adversaries import (
+    Released,
+    attack,
+    balanced_accuracy,
+    examples_of,
+    final_beliefs,
+    reading_features,
+    released,
+    symbol_features,
+)
+from reticent.belief.generator import Generator
+from reticent.belief.information import entropy_bits
+from reticent.belief.learn import DEFAULT, Settings, learn_belief, learn_generator, stretches
+from reticent.belief.lstm import LstmProvider
+from reticent.belief.store import load_provider, save_provider
+from reticent.data.episodes import episodes_of, recorded_prior
+from reticent.data.load import Source, load
+from reticent.data.portions import Portions, portions, rotations
+from reticent.data.readings import ReadingKind, Readings, readings
+from reticent.policy.heuristics import OneStepLookahead
+from reticent.policy.policy import NoProtection, Policy
+from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
+from reticent.problem.fit import Codebook, fit_model
+from reticent.problem.model import ReleaseModel, read_problem
+from reticent.problem.objective import Objective
+from reticent.problem.task import Task
+from reticent.process.process import Process
+from reticent.process.recorded import Recorded
+from reticent.process.release import ReleaseProcess
+from reticent.process.replay import ReplayProcess
+from reticent.process.rollout import Episode, simulate_traced
+from reticent.solve.a2c import Recipe, train
+from reticent.study.run import run_cells, write_results
+
+BELIEF, INFORMATION, NO_PROTECTION, GUARANTEE = "belief-PDRP", "MI-PDRP", "no protection", "guarantee"
+RECIPE = Recipe(inputs="described", environments=128)
+TRAINING_SEED, FITTING_TRACES_SEED, EVALUATION_SEED = 0, 30_000, 20_000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How much of it: `steps` train each policy, `episodes` are played to fit the attackers and as many to measure."""
+
+    steps: int = 200_000
+    episodes: int = 8_192
+    readings: int = 10
+    look_back: int | None = None
+    confidence: tuple[float, ...] = (0.5, 0.65, 0.8, 0.95)
+    information: tuple[float, ...] = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+    guarantee: tuple[float, ...] = (0.52, 0.55, 0.65, 0.8, 0.95)
+    # The paper's prices.
+    objective: Objective = field(default_factory=lambda: Objective(time_cost=0.5))
+    learning: Settings = DEFAULT
+
+
+QUICK = Setting(steps=60_000, episodes=2_048, confidence=(0.65, 0.95), information=(0.5, 1.25), guarantee=(0.52, 0.65))
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What one rotation of people has taught."""
+
+    portions: Portions
+    readings: Readings
+    provider: LstmProvider
+    adversary: LstmProvider
+    model: ReleaseModel
+
+    def of(self, people: tuple[int, ...]) -> Readings:
+        """Standardised readings of some people."""
+        return self.readings.of(people)
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Which recordings, what a reading of them is, and whose turn it is to be measured."""
+
+    source: Source
+    reading: ReadingKind
+    setting: Setting
+    rotation: int
+
+
+@dataclass(frozen=True)
+class LearnCell:
+    """All that one rotation learns before any policy: saved in the study's folder for its other cells."""
+
+    of: Rotation
+
+    @property
+    def name(self) -> str:
+        """A file name that tells cells apart."""
+        return f"learned_rotation-{self.of.rotation}"
+
+    @property
+    def title(self) -> str:
+        """The cell in words."""
+        return f"belief, generator, adversary and finite model, rotation {self.of.rotation}"
+
+    def run(self, out: Path) -> dict[str, Any]:
+        """Learn and save."""
+        recorded = _recorded(self.of.source, self.of.reading)
+        learned = learn(recorded, self.of.setting, self.of.rotation)
+        folder = _folder(out, self.of.rotation)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_provider(folder / "provider.safetensors", learned.provider)
+        save_provider(folder / "adversary.safetensors", learned.adversary)
+        (folder / "model.json").write_text(json.dumps(learned.model.to_json()))
+        fitted = learned.model.fitted
+        assert fitted is not None
+        return {"people": _people(recorded, learned.portions), "flattening": fitted["flattening"]}
+
+
+@dataclass(frozen=True)
+class PolicyCell:
+    """One policy under one bound, in one rotation."""
+
+    of: Rotation
+    policy: str
+    limit: float
+
+    @property
+    def name(self) -> str:
+        """A file name that tells cells apart."""
+        return f"{self.policy.replace(' ', '-')}_{self.limit:g}_rotation-{self.of.rotation}"
+
+    @property
+    def title(self) -> str:
+        """The cell in words."""
+        unit = " bits" if self.policy == INFORMATION else ""
+        bound = "" if self.policy == NO_PROTECTION else f" {self.limit:g}{unit}"
+        return f"{self.policy}{bound}, rotation {self.of.rotation}"
+
+    def run(self, out: Path) -> dict[str, Any]:
+        """Train and measure."""
+        setting, started = self.of.setting, time.perf_counter()
+        recorded = _recorded(self.of.source, self.of.reading)
+        folder = _folder(out, self.of.rotation)
+        who = portions(recorded, self.of.rotation)
+        learned = Learned(
+            who,
+            _standardised(recorded, who),
+            load_provider(folder / "provider.safetensors"),
+            load_provider(folder / "adversary.safetensors"),
+            read_problem(folder / "model.json"),
+        )
+        by_secret = np.asarray(learned.provider.prior).sum(1)
+        match self.policy:
+            case "no protection":
+                numbers = _no_protection(learned, setting)
+            case "belief-PDRP":
+                # The prior alone may reach the bound: then nothing may be said, and nobody has to learn that.
+                possible = self.limit > by_secret.max()
+                numbers = _agent(learned, setting, ConfidenceBound(self.limit)) if possible else _silence(learned)
+            case "MI-PDRP":
+                numbers = _agent(learned, setting, InformationBound(self.limit))
+                numbers["binding"] = self.limit <= float(entropy_bits(jnp.asarray(by_secret)))
+            case _:
+                numbers = _guaranteed(learned, recorded, setting, ConfidenceBound(self.limit))
+        return {"seconds": time.perf_counter() - started, "evaluation": numbers}
+
+
+def plan(
+    source: Source, reading: ReadingKind, setting: Setting, turns: int
+) -> tuple[list[LearnCell], list[PolicyCell]]:
+    """What to learn first, then every policy and bound, for each rotation."""
+    prior = recorded_prior(_recorded(source, reading)).sum(1)
+    entropy = float(entropy_bits(jnp.asarray(prior)))
+    binding = [limit for limit in setting.information if limit <= entropy]
+    # Limits above all there is to know never bind: one policy stands for them.
+    free = [limit for limit in setting.information if limit > entropy][:1]
+    policies = [(NO_PROTECTION, 0.0), *((BELIEF, limit) for limit in setting.confidence)]
+    policies += [(INFORMATION, limit) for limit in binding + free]
+    policies += [(GUARANTEE, limit) for limit in setting.guarantee if limit > prior.max()]
+    rotated = [Rotation(source, reading, setting, turn) for turn in range(turns)]
+    return [LearnCell(of) for of in rotated], [PolicyCell(of, *which) for of in rotated for which in policies]
+
+
+@cache
+def recorded_readings(source: Source, reading: ReadingKind) -> tuple[Readings, tuple[str, ...]]:
+    """The readings, and what there is to know about the recordings; loaded once per process."""
+    recorded = load(source)
+    return readings(recorded, reading), recorded.notes
+
+
+def _recorded(source: Source, reading: ReadingKind) -> Readings:
+    return recorded_readings(source, reading)[0]
+
+
+def _folder(out: Path, rotation: int) -> Path:
+    return out / "learned" / f"rotation-{rotation}"
+
+
+def _people(recorded: Readings, who: Portions) -> dict[str, list[str]]:
+    return {portion: [recorded.people[i] for i in people] for portion, people in asdict(who).items()}
+
+
+def _standardised(recorded: Readings, who: Portions) -> Readings:
+    """Readings in units of those that the belief is learned from."""
+    base = recorded.of(who.predictor).values
+    mean, deviation = base.mean(0), np.maximum(base.std(0), 1e-6)
+    return replace(recorded, values=((recorded.values - mean) / deviation).astype(np.float32))
+
+
+def learn(recorded: Readings, setting: Setting, rotation: int) -> Learned:
+    """Belief, generator, adversary and finite model of one rotation.
+
+    The policy's people are those on whom the networks' learning is stopped: neither learned from nor measured on.
+    """
+    who = portions(recorded, rotation)
+    scaled = _standardised(recorded, who)
+    source, held_out, attacked = (
+        stretches(scaled.of(people), setting.readings) for people in (who.predictor, who.policy, who.adversary)
+    )
+    secrets, useful = source.prior.shape
+    sensors, features = scaled.values.shape[1:]
+    keys = jax.random.split(jax.random.key(rotation), 3)
+    fresh = [LstmProvider(source.prior, sensors, features, key, setting.look_back) for key in keys[:2]]
+    provider = learn_belief(source, held_out, fresh[0], rotation, setting.learning)
+    generator = Generator(sensors, secrets, useful, features, keys[2])
+    law = learn_generator(source, held_out, generator, rotation, setting.learning).law()
+    adversary = learn_belief(attacked, held_out, fresh[1], rotation, setting.learning)
+    model = fit_model(recorded.of(who.predictor + who.policy), seed=rotation)
+    return Learned(who, scaled, provider.with_law(law), adversary, model)
+
+
+def _agent(learned: Learned, setting: Setting, bound: Bound) -> dict[str, Any]:
+    """A2C on the learned belief, trained on the policy's people."""
+
+    def process(people: tuple[int, ...]) -> ReplayProcess:
+        return ReplayProcess(learned.provider, learned.of(people), bound, setting.objective, setting.readings)
+
+    policy = train(process(learned.portions.policy), setting.steps, TRAINING_SEED, RECIPE)
+    return _with_readings(learned, setting, process, policy)
+
+
+def _no_protection(learned: Learned, setting: Setting) -> dict[str, Any]:
+    """Random sensors, as many readings as there may be."""
+    return _with_readings(
+        learned,
+        setting,
+        lambda people: ReplayProcess(
+            learned.provider, learned.of(people), NO_BOUND, setting.objective, setting.readings
+        ),
+        NoProtection(),
+    )
+
+
+def _with_readings(
+    learned: Learned, setting: Setting, process: Callable[[tuple[int, ...]], Process], policy: Policy
+) -> dict[str, Any]:
+    """Measure a policy that releases raw readings: by the adversary of random traces, and by retrained attackers."""
+    who = learned.portions
+    (_, seen), (records, measured) = (
+        _play(process(people), policy, setting, seed)
+        for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED))
+    )
+    values = [learned.of(people).values for people in (who.adversary, who.measured)]
+    features = [reading_features(t, v) for t, v in zip((seen, measured), values, strict=True)]
+    beliefs = np.asarray(final_beliefs(learned.adversary, examples_of(measured, values[1])))
+    named = {"useful": beliefs.sum(1).argmax(1), "secret": beliefs.sum(2).argmax(1)}
+    return _numbers(records, measured, named, seen, *features)
+
+
+def _guaranteed(learned: Learned, recorded: Readings, setting: Setting, bound: Bound) -> dict[str, Any]:
+    """Coarsening with the fitted model; what leaves the device are codes and merged symbols."""
+    model, who = learned.model, learned.portions
+    codebook = Codebook.of(model)
+    task = Task(model, bound, setting.objective, "coarsen", setting.readings)
+    process = ReleaseProcess(task)
+    policy = OneStepLookahead(process, jnp.asarray(1.0))
+    traces = []
+    for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED)):
+        own = recorded.of(people)
+        codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, setting.readings))
+        traces.append(_play(process.replaying(codes), policy, setting, seed))
+    (_, seen), (records, measured) = traces
+    symbols = len(model.symbols) + len(model.useful)
+    features = [symbol_features(t, symbols) for t in (seen, measured)]
+    return _numbers(records, measured, None, seen, *features)
+
+
+def _play(process: Process, policy: Policy, setting: Setting, seed: int) -> tuple[Episode, Released]:
+    records, sent = simulate_traced(process, policy.act, setting.episodes, seed)
+    return records, released(records, sent, process.sensors, setting.readings)
+
+
+def _numbers(
+    records: Episode,
+    measured: Released,
+    named: dict[str, np.ndarray] | None,
+    seen: Released,
+    fitted_on: np.ndarray,
+    judged_on: np.ndarray,
+) -> dict[str, Any]:
+    """All that a row says. Without an adversary of random traces the best retrained attacker stands for it."""
+    numbers: dict[str, Any] = {
+        "releases": float(np.mean(records.releases)),
+        "confidence_useful": float(np.asarray(records.belief).sum(1).max(1).mean()),
+        "violation_rate": float(np.mean(records.violated)),
+        "cost": float(np.mean(records.cost)),
+    }
+    for label in ("useful", "secret"):
+        truth = getattr(measured, label)
+        guesses = attack(fitted_on, getattr(seen, label), judged_on)
+        balanced = {name: balanced_accuracy(guess, truth) for name, guess in guesses.items()}
+        best = max(balanced, key=lambda name: balanced[name])
+        shown = guesses[best] if named is None else named[label]
+        numbers |= {
+            f"accuracy_{label}": float(np.mean(shown == truth)),
+            f"balanced_{label}": balanced_accuracy(shown, truth),
+            f"per_{label}": [float(np.mean(shown[truth == value] == value)) for value in np.unique(truth)],
+            f"retrained_{label}": balanced[best],
+            f"attacker_{label}": best,
+        }
+    return numbers
+
+
+def _silence(learned: Learned) -> dict[str, Any]:
+    """What is known of somebody who says nothing: the prior."""
+    prior = np.asarray(learned.provider.prior)
+    numbers: dict[str, Any] = {"releases": 0.0, "violation_rate": 0.0, "cost": float("nan")}
+    numbers["confidence_useful"] = float(prior.sum(0).max())
+    for label, marginal in (("useful", prior.sum(0)), ("secret", prior.sum(1))):
+        guess = np.eye(len(marginal))[marginal.argmax()]
+        numbers |= {
+            f"accuracy_{label}": float(marginal.max()),
+            f"balanced_{label}": 1 / len(marginal),
+            f"per_{label}": guess.tolist(),
+            f"retrained_{label}": 1 / len(marginal),
+            f"attacker_{label}": "prior",
+        }
+    return numbers
+
+
+def study_recordings(
+    source: Source,
+    reading: ReadingKind,
+    setting: Setting,
+    turns: int | None,
+    out: Path,
+    report: Callable[[Any, bool, int], None],
+) -> Path:
+    """The whole study: results of all cells as `results.parquet` in `out`. `report` is told of each cell, whether it
+    was there, and how many there are."""
+    recorded, notes = recorded_readings(source, reading)
+    turns = turns or rotations(recorded)
+    learning, policies = plan(source, reading, setting, turns)
+    total = len(learning) + len(policies)
+    run_cells(learning, out, lambda cell, was_there: report(cell, was_there, total))
+    rows = run_cells(policies, out, lambda cell, was_there: report(cell, was_there, total))
+    about = {
+        "notes": list(notes),
+        "readings": setting.readings,
+        "entropy": float(entropy_bits(jnp.asarray(recorded_prior(recorded).sum(1)))),
+        "settings": {
+            "people": len(recorded.people),
+            "rotations": turns,
+            "a reading is": "one sample" if reading.kind == "sample" else f"{reading.seconds:g} s, summed up",
+            "environment steps per policy": f"{setting.steps:,}",
+            "episodes per evaluation": f"{setting.episodes:,}",
+            "prices": f"C_T {setting.objective.time_cost:g}, lambda {setting.objective.error_penalty:g}",
+            "learned belief sees": "all readings" if setting.look_back is None else f"the last {setting.look_back}",
+        },
+    }
+    results = [
+        {"policy": row["policy"], "limit": row["limit"], "rotation": row["of"]["rotation"], "binding": None}
+        | row["evaluation"]
+        for row in rows
+    ]
+    return write_results(out, f"The study on {source.name}", results, about)

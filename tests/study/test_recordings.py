@@ -1,0 +1,92 @@
+"""The study on recordings, end to end on a small table of one's own."""
+
+import json
+from itertools import chain
+
+import numpy as np
+import polars as pl
+import pytest
+
+from reticent.belief.learn import Settings
+from reticent.data.load import Source
+from reticent.data.readings import ReadingKind
+from reticent.report.recordings import recordings_table, write_recordings_report
+from reticent.study.recordings import LearnCell, PolicyCell, Setting, plan, study_recordings
+
+MAP = """
+files = "*.parquet"
+person = "who"
+rate = 10
+[sensors]
+arm = ["x"]
+leg = ["y"]
+[useful]
+column = "posture"
+[secret]
+column = "smokes"
+"""
+TINY = Setting(
+    steps=2_000,
+    episodes=300,
+    readings=3,
+    confidence=(0.5, 0.8),
+    information=(0.5, 1.5, 2.0),
+    guarantee=(0.6,),
+    learning=Settings(updates=20, batch=16, readings=3, between=10, held_out_episodes=64),
+)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mine")
+    rng = np.random.default_rng(0)
+    for person in range(4):
+        for posture in (0, 1):
+            for smokes in (0, 1):
+                values = {"x": rng.normal(posture, 0.7, size=200), "y": rng.normal(smokes, 0.7, size=200)}
+                labels = {"who": f"p{person}", "posture": f"u{posture}", "smokes": f"s{smokes}"}
+                pl.DataFrame({**labels, **values}).write_parquet(folder / f"{person}{posture}{smokes}.parquet")
+    (folder / "map.toml").write_text(MAP)
+    return Source("table", folder, map=folder / "map.toml")
+
+
+def test_limits_above_the_entropy_share_one_policy(source):
+    learning, policies = plan(source, ReadingKind("sample"), TINY, 2)
+    assert [cell.of.rotation for cell in learning] == [0, 1]
+    names = [(cell.policy, cell.limit) for cell in policies if cell.of.rotation == 0]
+    assert names == [
+        ("no protection", 0.0),
+        ("belief-PDRP", 0.5),
+        ("belief-PDRP", 0.8),
+        ("MI-PDRP", 0.5),
+        ("MI-PDRP", 1.5),
+        ("guarantee", 0.6),
+    ]
+    assert len({cell.name for cell in [*learning, *policies]}) == len(learning) + len(policies)
+
+
+@pytest.mark.slow
+def test_the_study_from_files_to_page(source, tmp_path):
+    told = []
+
+    def tell(cell: LearnCell | PolicyCell, was_there: bool, total: int) -> None:
+        told.append((cell.name, was_there, total))
+
+    results = pl.read_parquet(study_recordings(source, ReadingKind("sample"), TINY, 1, tmp_path, tell))
+    assert len(told) == 7
+    assert not any(was_there for _, was_there, _ in told)
+    silent = results.filter(pl.col("policy") == "belief-PDRP", pl.col("limit") == 0.5)
+    assert silent["releases"].item() == 0
+    kept = results.filter(pl.col("policy") == "guarantee")
+    assert kept["violation_rate"].item() == 0
+    assert results.filter(pl.col("policy") == "MI-PDRP")["violation_rate"].max() == 0
+    page = write_recordings_report(tmp_path).read_text()
+    assert page.count("<figure>") == 5
+    assert "1.5 bits, free" in page
+    assert len(recordings_table(results)) == 6
+    people = json.loads((tmp_path / "cells" / "learned_rotation-0.json").read_text())["people"]
+    assert sorted(chain(*people.values())) == ["p0", "p1", "p2", "p3"]
+    # Run again, nothing is done twice.
+    study_recordings(source, ReadingKind("sample"), TINY, 1, tmp_path, tell)
+    assert all(was_there for _, was_there, _ in told[7:])
+    assert len(told) == 14
