@@ -1,9 +1,31 @@
 """`make bench`: run every benchmark, save results/*.json, and write README.md from them."""
 
-from benchmarks import answer, batching, certificate, guarantee, kernels, lattice, quality, start_up
+from benchmarks import (
+    answer,
+    batching,
+    certificate,
+    guarantee,
+    kernels,
+    lattice,
+    learned,
+    quality,
+    recordings,
+    start_up,
+)
 from benchmarks.record import write_readme
 
 if __name__ == "__main__":
-    for benchmark in (start_up, lattice, batching, quality, kernels, guarantee, certificate, answer):
+    for benchmark in (
+        start_up,
+        lattice,
+        batching,
+        quality,
+        kernels,
+        guarantee,
+        certificate,
+        answer,
+        learned,
+        recordings,
+    ):
         benchmark.main()
     write_readme()

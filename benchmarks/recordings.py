@@ -34,6 +34,9 @@ LEAST_USEFUL = 0.9
 
 
 def main() -> None:
+    if not DATA.is_dir():
+        print(f"No recordings in {DATA}: RETICENT_DATA says where they are. Nothing is measured.", file=sys.stderr)
+        return
     for name in sys.argv[1:] or ("dsa", "motionsense"):
         measure(name)
 
