@@ -64,10 +64,10 @@ def main() -> None:
     provider = provider.with_law(generator.law())
     rows = [*_beliefs(provider, bayes), *_information(provider, bayes)]
     notes = [
-        "Synthetic problem seed 0, where Bayes is exact. Total variation between the LSTM's belief and Bayes' on "
-        "readings it has not seen, mean over episodes (estimate). Information about S of the first reading of each sensor: the "
-        "estimate with learned LSTM and learned generator, with its 95 % interval over draws, beside the exact value. "
-        "The estimate is a lower bound in the mean, up to the generator's errors.",
+        "Synthetic problem seed 0, where Bayes is exact. TV: total variation between the LSTM's belief and Bayes' on "
+        "readings it has not seen, mean over episodes (estimate). Information about S of the first reading of each "
+        "sensor: the estimate with learned LSTM and learned generator, with its 95 % interval over draws, beside the "
+        "exact value. The estimate is a lower bound in the mean, up to the generator's errors.",
     ]
     save("learned", "Learned beliefs beside the truth", ["what", "learned", "exact", "difference"], rows, notes)
     _speed(provider)
