@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Demo:
-    """Run the paper's synthetic study in a quick setting: about five minutes on two cores."""
+    """Run the paper's synthetic study in a quick setting: some ten minutes on two cores."""
 
     out: Path = Path("reticent-demo")
     """Folder for the report, figures and results; finished parts found there are not run again."""
