@@ -118,7 +118,7 @@ def _guaranteed(recorded: Readings, fitted, attackers, measured, seed: int):
         policy = OneStepLookahead(process, jnp.asarray(1.0))
         records, sent = simulate_traced(process.replaying(codes), policy.act, EPISODES, 2 * seed + number)
         traces = released(records, sent, process.sensors, horizon)
-        return traces, symbol_features(traces, symbols)
+        return traces, symbol_features(traces, process.sensors, symbols)
 
     best, trained_on = None, None
     for limit, horizon in product(LIMITS, HORIZONS):

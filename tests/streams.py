@@ -1,5 +1,7 @@
 """Recordings that tests make up: independent readings of a known model, or files in the published layouts."""
 
+from typing import Any
+
 import numpy as np
 
 from reticent.data.readings import ReadingKind, Readings
@@ -16,12 +18,11 @@ def readings_of(model, places, people=4, length=60, seed=0):
         values.append(places[np.arange(sensors)[None], drawn])
         for column, value in ((stream, number), (person, p), (secret, s), (used, u)):
             column.append(np.full(length, value))
+    columns = (("stream", stream), ("person", person), ("secret", secret), ("useful", used))
+    labels: dict[str, Any] = {name: np.concatenate(column).astype(np.int64) for name, column in columns}
     return Readings(
         values=np.concatenate(values).astype(np.float32),
-        **{
-            name: np.concatenate(column).astype(np.int64)
-            for name, column in (("stream", stream), ("person", person), ("secret", secret), ("useful", used))
-        },
+        **labels,
         features=(places.shape[2],) * sensors,
         people=tuple(f"person {p}" for p in range(people)),
         sensors=model.sensors,

@@ -47,6 +47,7 @@ def test_an_exact_provider_ends_with_the_belief_of_the_process():
     assert np.allclose(beliefs, records.belief)
 
 
+@pytest.mark.slow
 def test_attackers_come_near_bayes():
     (streams, _, seen), (others, records, measured) = traces(seed=0, count=6000), traces(seed=1, count=4000)
     guesses = attack(reading_features(seen, streams.values), seen.useful, reading_features(measured, others.values))
@@ -64,7 +65,7 @@ def test_symbols_are_read_one_by_one():
     # The secret is in the parity of the second symbol alone.
     symbol = rng.integers(4, size=(600, 3))
     symbol[:, 1] = 2 * rng.integers(2, size=600) + secret
-    features = symbol_features(Released(sensor, symbol, secret, secret), 4)
+    features = symbol_features(Released(sensor, symbol, secret, secret), 1, 4)
     guesses = attack(features[:400], secret[:400], features[400:])
     assert all(balanced_accuracy(guess, secret[400:]) == 1.0 for guess in guesses.values())
 
@@ -72,7 +73,7 @@ def test_symbols_are_read_one_by_one():
 def test_nothing_is_read_from_nothing():
     silent = np.full((100, 3), NEVER)
     truth = np.arange(100) % 2
-    features = symbol_features(Released(silent, silent, truth, truth), 4)
+    features = symbol_features(Released(silent, silent, truth, truth), 2, 4)
     assert (features == 0).all()
     assert all(balanced_accuracy(g, truth) == 0.5 for g in attack(features, truth, features).values())
     assert (attack(features, np.zeros(100, int), features)["constant"] == 0).all()

@@ -119,6 +119,7 @@ def test_pairs_that_cannot_be_are_never_believed():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_best():
     source, held_out = (stretches(recordings(2, seed), 6) for seed in (0, 1))
     seen = []
@@ -144,6 +145,7 @@ def test_a_provider_survives_its_file(tmp_path):
         load_provider(path)
 
 
+@pytest.mark.slow
 def test_the_ledger_of_a_learned_provider_keeps_the_contract():
     provider = fresh().with_law(Generator(2, 2, 2, 1, jax.random.key(1)).law())
     process = ReplayProcess(provider, recordings(2, 0), InformationBound(0.2), horizon=4)

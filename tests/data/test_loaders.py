@@ -271,6 +271,42 @@ def test_missing_values_pauses_and_repeats_are_told(tmp_path):
     assert any("repeat a time" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('["x", "y"]', '["x", "x"]', "name a column twice"),
+        ("heart =", '"he|art" =', "neither dot nor bar"),
+        ('time = "t"', "rate = true", "rate must be a number"),
+        ('time = "t"', "rate = inf", "rate must be a number"),
+        ('files = "*.csv"', 'files = "/tmp/*.csv"', "relative to the data folder"),
+        ('"1" = "walks" }', '"1" = "walks" }\nignore = ["1"]', "both in labels and in ignore"),
+    ],
+)
+def test_maps_that_say_two_things_are_refused(tmp_path, old, new, sentence):
+    write_table(tmp_path)
+    with pytest.raises(InputError) as refused:
+        load_table(tmp_path, table_map(tmp_path, TABLE_MAP.format(ending="csv").replace(old, new)))
+    assert sentence in str(refused.value)
+
+
+def test_columns_may_have_dots_people_be_numbers_and_times_be_dates(tmp_path):
+    write_table(tmp_path, "parquet")
+    frame = pl.read_parquet(tmp_path / "mine.parquet").rename({"x": "arm.x"})
+    dates = pl.from_epoch((1000 * pl.col("t")).cast(pl.Int64), "ms")
+    frame.with_columns(t=dates, subject=pl.col("subject").cast(pl.Float64)).write_parquet(tmp_path / "mine.parquet")
+    text = TABLE_MAP.format(ending="parquet").replace('"x", "y"', '"arm.x", "y"')
+    recorded = load_table(tmp_path, table_map(tmp_path, text))
+    assert recorded.axes("arm") == ["arm.arm_x", "arm.y"]
+    assert recorded.people == ("0", "1", "2", "3")
+    assert recorded.interval == pytest.approx(1.0)
+
+
+def test_samples_of_nobody_are_told(tmp_path):
+    nobody = pl.when(pl.col("subject") > 0).then(pl.col("subject"))
+    notes = load_table(write_table(tmp_path, subject=nobody), table_map(tmp_path, TABLE_MAP.format(ending="csv"))).notes
+    assert "100 samples do not say of whom they are: left out." in notes
+
+
 def test_irregular_rates_are_told(tmp_path):
     uneven = pl.col("t") + 0.9 * (pl.int_range(pl.len()) % 2)
     notes = load_table(write_table(tmp_path, t=uneven), table_map(tmp_path, TABLE_MAP.format(ending="csv"))).notes

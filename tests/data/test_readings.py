@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from reticent.data.dsa import load_dsa
-from reticent.data.episodes import episodes_of, recorded_prior
+from reticent.data.episodes import episodes_of
 from reticent.data.motionsense import load_motionsense
 from reticent.data.portions import portions, rotations
-from reticent.data.readings import ReadingKind, readings
+from reticent.data.readings import ReadingKind, readings, recorded_prior
 from reticent.data.recordings import recordings
 from reticent.errors import InputError
 from reticent.problem.synthetic import two_binary_sensors
@@ -61,6 +61,13 @@ def test_a_window_needs_samples():
         ReadingKind("window", -1.0)
 
 
+def test_windows_that_are_hardly_full_are_told():
+    table = recorded().table.filter((pl.col("time") < 3) | (pl.col("time") > 3.75))
+    found = readings(type(recorded())(table, ("arm",), ("s",), ("u",)))
+    assert len(found.values) == 3
+    assert found.notes == ("Windows with less than 50% of their samples are left out: 1 of 'p'.",)
+
+
 @pytest.mark.parametrize("people", [4, 7, 9, 20])
 def test_portions_are_disjoint_and_everybody_is_measured(people):
     made = readings_of(two_binary_sensors(), places_of(two_binary_sensors()), people=people, length=12)
@@ -83,6 +90,15 @@ def test_everybody_with_one_secret_only_is_mixed():
         who = portions(made, rotation)
         for people in (who.predictor, who.policy, who.adversary, who.measured):
             assert len({person < 4 for person in people}) == 2
+
+
+def test_portions_without_a_pair_are_refused():
+    made = readings_of(two_binary_sensors(), places_of(two_binary_sensors()), people=8, length=12)
+    # Two of eight have the second secret, for good: they cannot be in four portions.
+    kept = made.secret == (made.person < 2)
+    rows = {name: getattr(made, name)[kept] for name in ("values", "stream", "person", "secret", "useful")}
+    with pytest.raises(InputError, match="nobody of the"):
+        portions(type(made)(**{**vars(made), **rows}))
 
 
 def test_too_few_people_are_refused():

@@ -72,6 +72,25 @@ def test_the_codebook_survives_the_problem_file(tmp_path):
         Codebook.of(ReleaseModel.from_json(broken))
 
 
+def test_pairs_that_cannot_be_get_no_belief():
+    kept = (STREAMS.secret == 0) | (STREAMS.useful == 0)
+    rows = {name: getattr(STREAMS, name)[kept] for name in ("values", "stream", "person", "secret", "useful")}
+    flat = STREAMS.values[kept] * 0 + np.arange(2)[np.arange(kept.sum()) % 2][:, None, None]
+    found = flattening(fit_model(type(STREAMS)(**{**vars(STREAMS), **rows, "values": flat}), codes=2))
+    # Readings that say nothing leave the prior of three pairs: log 3 nats.
+    assert found["loss"] == pytest.approx(np.log(3), abs=0.01)
+
+
+def test_what_cannot_be_fitted_is_refused():
+    with pytest.raises(InputError, match="2 different readings, fewer than 30 codes"):
+        fit_model(STREAMS)
+    rows = {
+        name: getattr(STREAMS, name)[STREAMS.secret == 0] for name in ("values", "stream", "person", "secret", "useful")
+    }
+    with pytest.raises(InputError, match="Only one secret"):
+        fit_model(type(STREAMS)(**{**vars(STREAMS), **rows}), codes=2)
+
+
 def test_one_person_is_too_few():
     with pytest.raises(InputError, match="at least two people"):
         fit_model(STREAMS.of([0]))

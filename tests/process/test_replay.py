@@ -31,7 +31,7 @@ def test_replay_keeps_the_contract(bound):
     check_policy(process, RandomSensor(jnp.asarray(0.9)))
 
 
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.3)])
+@pytest.mark.parametrize("bound", [pytest.param(ConfidenceBound(0.8), marks=pytest.mark.slow), InformationBound(0.3)])
 def test_replay_with_exact_belief_is_the_release_process(bound):
     policy = RandomSensor(jnp.asarray(0.9))
     exact = evaluate(ReleaseProcess(Task(MODEL, bound, horizon=8)), policy, 20_000, seed=1)
@@ -59,6 +59,7 @@ def test_what_is_released_is_what_was_recorded():
     assert (STREAMS.stream[row][1:][same] == STREAMS.stream[row][:-1][same]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
 def test_the_guarantee_holds_whatever_was_recorded(enforce):
     process = ReleaseProcess(Task(MODEL, ConfidenceBound(0.6), enforce=enforce, horizon=8))
@@ -74,6 +75,7 @@ def test_the_guarantee_holds_whatever_was_recorded(enforce):
     assert np.asarray(sent.symbol).max() >= MODEL.channel.shape[-1]
 
 
+@pytest.mark.slow
 def test_replayed_codes_give_the_models_costs():
     policy = RandomSensor(jnp.asarray(0.9))
     process = ReleaseProcess(Task(MODEL, ConfidenceBound(0.7), enforce="coarsen", horizon=8))

@@ -1,6 +1,7 @@
 """The study on recordings, end to end on a small table of one's own."""
 
 import json
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -11,7 +12,15 @@ from reticent.belief.learn import Settings
 from reticent.data.load import Source
 from reticent.data.readings import ReadingKind
 from reticent.report.recordings import recordings_table, write_recordings_report
-from reticent.study.recordings import LearnCell, PolicyCell, Setting, plan, study_recordings
+from reticent.study.recordings import (
+    LearnCell,
+    PolicyCell,
+    Setting,
+    fingerprint,
+    plan,
+    recorded_readings,
+    study_recordings,
+)
 
 MAP = """
 files = "*.parquet"
@@ -65,6 +74,13 @@ def test_limits_above_the_entropy_share_one_policy(source):
     assert len({cell.name for cell in [*learning, *policies]}) == len(learning) + len(policies)
 
 
+def test_other_data_in_the_same_place_are_other_cells(source):
+    recorded = recorded_readings(source, ReadingKind("sample"))
+    other = replace(recorded, values=recorded.values + 1)
+    assert fingerprint(recorded) == fingerprint(replace(recorded))
+    assert fingerprint(recorded) != fingerprint(other)
+
+
 @pytest.mark.slow
 def test_the_study_from_files_to_page(source, tmp_path):
     told = []
@@ -83,9 +99,10 @@ def test_the_study_from_files_to_page(source, tmp_path):
     page = write_recordings_report(tmp_path).read_text()
     assert page.count("<figure>") == 5
     assert "1.5 bits, free" in page
-    assert len(recordings_table(results)) == 6
+    assert len(recordings_table(results)) == 7
     people = json.loads((tmp_path / "cells" / "learned_rotation-0.json").read_text())["people"]
     assert sorted(chain(*people.values())) == ["p0", "p1", "p2", "p3"]
+    assert "calibration error of the finite model" in page
     # Run again, nothing is done twice.
     study_recordings(source, ReadingKind("sample"), TINY, 1, tmp_path, tell)
     assert all(was_there for _, was_there, _ in told[7:])

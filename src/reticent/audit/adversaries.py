@@ -50,9 +50,8 @@ def reading_features(traces: Released, readings: Float[np.ndarray, "R A D"]) -> 
     return _over_steps(steps, spoke)
 
 
-def symbol_features(traces: Released, symbols: int) -> Float[np.ndarray, "N F"]:
+def symbol_features(traces: Released, sensors: int, symbols: int) -> Float[np.ndarray, "N F"]:
     """One column for every symbol of every sensor, merged ones included."""
-    sensors = int(traces.sensor.max(initial=0)) + 1
     spoke = traces.sensor != NEVER
     place = np.where(spoke, traces.sensor * symbols + traces.symbol, sensors * symbols)
     return _over_steps(np.eye(sensors * symbols + 1, dtype=np.float32)[place][..., :-1], spoke)

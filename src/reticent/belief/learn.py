@@ -2,7 +2,7 @@
 
 Both stop early: on people who are not learned from, the loss is measured every so often; once it has not fallen for a
 while, the best network so far is kept. What the network sees are random sensors of random stretches (paper, policy
-pi_R), or the traces that a policy has left.
+pi_R).
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from jaxtyping import Float, Int
 
 from reticent.belief.generator import Generator
 from reticent.belief.lstm import LstmProvider
-from reticent.data.episodes import Episodes, episodes_of, recorded_prior
-from reticent.data.readings import Readings
+from reticent.data.episodes import Episodes, episodes_of
+from reticent.data.readings import Readings, recorded_prior
 from reticent.types import Array, Belief, Index, PRNGKey, Scalar
 
 Learner = TypeVar("Learner", LstmProvider, Generator)
@@ -29,7 +29,8 @@ Learner = TypeVar("Learner", LstmProvider, Generator)
 @dataclass(frozen=True)
 class Settings:
     """How to learn: at most `updates` of `batch` episodes of `readings` each, a look at the held-out people every
-    `between`; `patience` looks without a lower loss end it."""
+    `between`; `patience` looks without a lower loss end it. `memory` is the weight of the past in the running average
+    of networks, which is what is looked at and kept."""
 
     updates: int = 3000
     batch: int = 64
@@ -38,6 +39,7 @@ class Settings:
     patience: int = 6
     held_out_episodes: int = 1024
     learning_rate: float = 2e-3
+    memory: float = 0.98
 
 
 DEFAULT = Settings()
@@ -71,21 +73,6 @@ class Stretches(eqx.Module):
         return Examples(sensor, reading, jnp.full(count, length), secret, useful)
 
 
-class Traces(eqx.Module):
-    """Sequences that a policy has left: a fixed stock of examples."""
-
-    stock: Examples
-
-    def draw(self, key: PRNGKey, count: int, length: int) -> Examples:
-        """So many of them, at random."""
-        del length
-        rows = jax.random.randint(key, (count,), 0, len(self.stock.length))
-        return jax.tree.map(lambda x: x[rows], self.stock)
-
-
-Source = Stretches | Traces
-
-
 def stretches(recorded: Readings, length: int, prior: Float[np.ndarray, "S U"] | None = None) -> Stretches:
     """Random releases of these people; the prior is uniform over the recorded pairs unless another is given."""
     prior = recorded_prior(recorded) if prior is None else prior
@@ -93,8 +80,8 @@ def stretches(recorded: Readings, length: int, prior: Float[np.ndarray, "S U"] |
 
 
 def learn_belief(
-    source: Source,
-    held_out: Source,
+    source: Stretches,
+    held_out: Stretches,
     fresh: LstmProvider,
     seed: int = 0,
     settings: Settings = DEFAULT,
@@ -105,8 +92,8 @@ def learn_belief(
 
 
 def learn_generator(
-    source: Source,
-    held_out: Source,
+    source: Stretches,
+    held_out: Stretches,
     fresh: Generator,
     seed: int = 0,
     settings: Settings = DEFAULT,
@@ -144,23 +131,26 @@ def _generator_loss(generator: Generator, examples: Examples) -> Scalar:
 
 class _Learning(NamedTuple):
     learner: Any
+    average: Any
     optimiser: Any
     key: Array
 
 
-def _learn(loss, fresh: Learner, source: Source, held_out: Source, seed: int, settings: Settings, report) -> Learner:
+def _learn(
+    loss, fresh: Learner, source: Stretches, held_out: Stretches, seed: int, settings: Settings, report
+) -> Learner:
     key, held_out_key = jax.random.split(jax.random.key(seed))
     judged = held_out.draw(held_out_key, settings.held_out_episodes, settings.readings)
-    state = _Learning(fresh, _optimiser(settings).init(_trained(fresh)), key)
+    state = _Learning(fresh, fresh, _optimiser(settings).init(_trained(fresh)), key)
     best, lowest, waited = fresh, float("inf"), 0
     for done in range(settings.between, settings.updates + 1, settings.between):
         state = _Learning(*_advance(loss, settings, source, *state))
-        reached = float(_judge(loss, state.learner, judged))
+        reached = float(_judge(loss, state.average, judged))
         if report:
             report(done, reached)
         waited = 0 if reached < lowest else waited + 1
         if reached < lowest:
-            best, lowest = state.learner, reached
+            best, lowest = state.average, reached
         if waited >= settings.patience:
             break
     return best
@@ -172,20 +162,23 @@ def _judge(loss, learner: Any, examples: Examples) -> Scalar:
 
 
 @eqx.filter_jit
-def _advance(loss, settings: Settings, source: Source, learner: Any, optimiser: Any, key: Array):
+def _advance(loss, settings: Settings, source: Stretches, learner: Any, average: Any, optimiser: Any, key: Array):
     """`between` updates in one compiled scan."""
     constant = eqx.filter(learner, lambda x: not _is_trained(x))
 
     def one(carry, key):
-        trained, optimiser = carry
+        trained, average, optimiser = carry
         examples = source.draw(key, settings.batch, settings.readings)
         gradient = jax.grad(lambda trained: loss(eqx.combine(trained, constant), examples))(trained)
         step, optimiser = _optimiser(settings).update(gradient, optimiser)
-        return (eqx.apply_updates(trained, step), optimiser), None
+        trained = eqx.apply_updates(trained, step)
+        average = jax.tree.map(lambda old, new: settings.memory * old + (1 - settings.memory) * new, average, trained)
+        return (trained, average, optimiser), None
 
     key, *keys = jax.random.split(key, settings.between + 1)
-    (trained, optimiser), _ = jax.lax.scan(one, (_trained(learner), optimiser), jnp.stack(keys))
-    return eqx.combine(trained, constant), optimiser, key
+    start = (_trained(learner), _trained(average), optimiser)
+    (trained, average, optimiser), _ = jax.lax.scan(one, start, jnp.stack(keys))
+    return eqx.combine(trained, constant), eqx.combine(average, constant), optimiser, key
 
 
 def _is_trained(leaf: Any) -> bool:

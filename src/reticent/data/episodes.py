@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from reticent.data.readings import Readings
 from reticent.errors import InputError
@@ -54,10 +54,3 @@ def episodes_of(recorded: Readings, horizon: int) -> Episodes:
     pair_offset = np.searchsorted(groups[0], pairs)
     pair_count = np.searchsorted(groups[0], pairs, side="right") - pair_offset
     return Episodes(*(jnp.asarray(x) for x in (order, offset, count, pair_offset, pair_count)))
-
-
-def recorded_prior(recorded: Readings) -> Float[np.ndarray, "S U"]:
-    """The same for every pair that was recorded, zero for the others: how long each was recorded is chance."""
-    seen = np.zeros((len(recorded.secrets), len(recorded.useful_values)))
-    seen[recorded.secret, recorded.useful] = 1.0
-    return seen / seen.sum()

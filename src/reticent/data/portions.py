@@ -1,5 +1,6 @@
 """Who is learned from and who is measured on: portions by person, rotated so that everybody's turn comes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,9 +41,23 @@ def portions(recorded: Readings, rotation: int = 0) -> Portions:
     ring = people[start:] + people[:start]
     sizes = [(rest + 2 - i) // 3 for i in range(3)]
     edges = np.cumsum([measured, *sizes])
-    return Portions(
+    found = Portions(
         *(tuple(ring[a:b]) for a, b in zip(edges, [*edges[1:]], strict=False)), measured=tuple(ring[:measured])
     )
+    for portion, own in vars(found).items():
+        if missing := sorted(_pairs(recorded, people) - _pairs(recorded, own)):
+            names = [(recorded.secrets[s], recorded.useful_values[u]) for s, u in missing]
+            raise InputError(
+                f"In rotation {rotation} nobody of the {portion} portion was recorded with (secret, useful) {names}: "
+                "there are too few people with them to learn, train, attack and measure on different ones."
+            )
+    return found
+
+
+def _pairs(recorded: Readings, people: Iterable[int]) -> set[tuple[int, int]]:
+    """Pairs of labels that some people were recorded with."""
+    own = np.isin(recorded.person, list(people))
+    return set(zip(recorded.secret[own].tolist(), recorded.useful[own].tolist(), strict=True))
 
 
 def _ordered(recorded: Readings) -> list[int]:

@@ -48,6 +48,7 @@ class Readings:
     secrets: tuple[str, ...]
     useful_values: tuple[str, ...]
     kind: ReadingKind
+    notes: tuple[str, ...] = ()
 
     def of(self, people: "tuple[int, ...] | list[int]") -> "Readings":
         """Those of some people only; who is who stays as it was."""
@@ -58,9 +59,12 @@ class Readings:
 
 def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Readings:  # noqa: B008  (frozen)
     """The readings that the recordings hold."""
-    table, interval = recorded.table, recorded.interval
+    table, notes = recorded.table, recorded.notes
     if kind.kind == "window":
-        table = _windows(recorded, kind.seconds, interval)
+        table, left_out = _windows(recorded, kind.seconds, recorded.interval)
+        notes += left_out
+    if table.is_empty():
+        raise InputError(f"No stream is long enough for a reading of {kind.seconds:g} s.")
     labels = {"person": recorded.people, "secret": recorded.secrets, "useful": recorded.useful}
     index = {name: table[name].cast(pl.Enum(values)).to_physical().to_numpy() for name, values in labels.items()}
     columns = [
@@ -79,11 +83,19 @@ def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Reading
         secrets=recorded.secrets,
         useful_values=recorded.useful,
         kind=kind,
+        notes=notes,
     )
 
 
-def _windows(recorded: Recordings, seconds: float, interval: float) -> pl.DataFrame:
-    """Mean and log deviation per axis of consecutive windows of each stream."""
+def recorded_prior(recorded: Readings) -> Float[np.ndarray, "S U"]:
+    """The same for every pair that was recorded, zero for the others: how long each was recorded is chance."""
+    seen = np.zeros((len(recorded.secrets), len(recorded.useful_values)))
+    seen[recorded.secret, recorded.useful] = 1.0
+    return seen / seen.sum()
+
+
+def _windows(recorded: Recordings, seconds: float, interval: float) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Mean and log deviation per axis of consecutive windows of each stream, and what was left out."""
     expected = seconds / interval
     if expected < 2:
         raise InputError(f"A window of {seconds:g} s has fewer than two samples {interval:.3g} s apart.")
@@ -91,7 +103,7 @@ def _windows(recorded: Recordings, seconds: float, interval: float) -> pl.DataFr
     # A hair more, so that a sample that is due at the edge counts into the next window despite rounding.
     place = ((pl.col("time") - pl.col("time").min().over("stream") + interval / 1000) / seconds).floor()
     deviation = pl.col(axes).std(ddof=0).clip(LEAST_DEVIATION).log()
-    return (
+    windows = (
         recorded.table.with_columns(window=place)
         .group_by("stream", "window", maintain_order=True)
         .agg(
@@ -100,5 +112,10 @@ def _windows(recorded: Recordings, seconds: float, interval: float) -> pl.DataFr
             pl.col(axes).mean(),
             deviation.name.map(lambda name: f"{name.rpartition('.')[0]}|deviation.{name.rpartition('.')[2]}"),
         )
-        .filter(pl.col("samples") >= FULL_ENOUGH * expected)
     )
+    full = windows.filter(pl.col("samples") >= FULL_ENOUGH * expected)
+    if len(full) == len(windows):
+        return full, ()
+    lost = windows.filter(pl.col("samples") < FULL_ENOUGH * expected)["person"].value_counts(sort=True)
+    by_person = ", ".join(f"{count:,} of {person!r}" for person, count in lost.rows())
+    return full, (f"Windows with less than {FULL_ENOUGH:.0%} of their samples are left out: {by_person}.",)

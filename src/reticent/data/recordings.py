@@ -57,6 +57,10 @@ def recordings(
     """
     axes = [name for name in samples.columns if name.rpartition(".")[0] in sensors]
     left_out = []
+    named = samples.filter(pl.col("person").is_not_null())
+    if lost := len(samples) - len(named):
+        left_out.append(f"{lost:,} samples do not say of whom they are: left out.")
+    samples = named
     whole = samples.filter(pl.all_horizontal(pl.col("time", *axes).is_not_null() & pl.col("time", *axes).is_finite()))
     if lost := len(samples) - len(whole):
         left_out.append(f"{lost:,} of {len(samples):,} samples lack a value or hold one that is not finite: left out.")

@@ -1,5 +1,6 @@
 """A user's own recordings: any CSV or Parquet files, with a small TOML file that says which column is what."""
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ def load_table(folder: Path, table_map: TableMap, notes: tuple[str, ...] = ()) -
     """Recordings from all files that the map names, in the folder or below it."""
     if not folder.is_dir():
         raise InputError(f"There is no data folder {str(folder)!r}.")
+    if Path(table_map.files).is_absolute():
+        raise InputError(f"files = {table_map.files!r} must be relative to the data folder.")
     paths = sorted(path for path in folder.glob(table_map.files) if path.is_file())
     if not paths:
         raise InputError(f"No file in {str(folder)!r} is called {table_map.files!r}.")
@@ -90,7 +93,7 @@ def timing(found: dict[str, Any], name: str) -> dict[str, Any]:
     rate = found.get("rate")
     if ("time" in given) == (rate is not None):
         raise InputError(f"{name}: give either time, a column, or rate, in samples per second.")
-    if rate is not None and not (isinstance(rate, int | float) and rate > 0):
+    if rate is not None and not (type(rate) in (int, float) and 0 < rate < math.inf):
         raise InputError(f"{name}: rate must be a number of samples per second above 0, but is {rate!r}.")
     if "columns" in found:
         given["columns"] = texts(found["columns"], f"{name}: columns")
@@ -109,9 +112,12 @@ def sensor_columns(found: Any, name: str) -> dict[str, tuple[str, ...]]:
     """Sensor to its columns, one per axis."""
     if not isinstance(found, dict) or not found:
         raise InputError(f"{name}: [sensors] must name at least one sensor and its columns.")
-    if dotted := [sensor for sensor in found if "." in sensor]:
-        raise InputError(f"{name}: a sensor's name may hold no dot: {dotted}.")
-    return {sensor: texts(columns, f"{name}: sensor {sensor!r}") for sensor, columns in found.items()}
+    if dotted := [sensor for sensor in found if "." in sensor or "|" in sensor]:
+        raise InputError(f"{name}: a sensor's name may hold neither dot nor bar: {dotted}.")
+    sensors = {sensor: texts(columns, f"{name}: sensor {sensor!r}") for sensor, columns in found.items()}
+    if twice := [sensor for sensor, columns in sensors.items() if len(set(columns)) < len(columns)]:
+        raise InputError(f"{name}: the sensors {twice} name a column twice.")
+    return sensors
 
 
 def text(found: dict[str, Any], field: str, name: str) -> str:
@@ -136,35 +142,50 @@ def _labels_of(found: Any, what: str) -> Labels:
     if names is not None and not (isinstance(names, dict) and all(isinstance(n, str) for n in names.values())):
         raise InputError(f"{what}: labels must map each value to a name, but is {names!r}.")
     ignore = texts(found["ignore"], f"{what}: ignore") if "ignore" in found else ()
+    if both := sorted(set(names or {}) & set(ignore)):
+        raise InputError(f"{what}: {both} are both in labels and in ignore.")
     return Labels(text(found, "column", what), names, ignore)
 
 
 def _samples(path: Path, table_map: TableMap) -> pl.DataFrame:
     """The samples of one file, with labels as they stand there."""
     frame = _read(path, table_map.columns)
-    axes = {f"{sensor}.{axis}": axis for sensor, columns in table_map.sensors.items() for axis in columns}
+    # A dot parts sensor and axis, so there is none in the axis.
+    axes = {
+        f"{sensor}.{axis.replace('.', '_')}": axis for sensor, columns in table_map.sensors.items() for axis in columns
+    }
     needed = [table_map.person, table_map.time, table_map.useful.column, table_map.secret.column, *axes.values()]
     if missing := sorted({name for name in needed if name is not None} - set(frame.columns)):
         raise InputError(f"The map names the columns {missing}, but {path.name!r} has {frame.columns}.")
-    person = pl.lit(path.stem) if table_map.person is None else pl.col(table_map.person).cast(pl.String)
+    person = pl.lit(path.stem) if table_map.person is None else _as_text(frame, table_map.person)
     if table_map.time is None:
         assert table_map.rate is not None
         time = pl.int_range(pl.len()).cast(pl.Float64) / table_map.rate
     else:
         time = pl.col(table_map.time).cast(pl.Float64) * SECONDS[table_map.time_unit]
+        if frame.schema[table_map.time].is_temporal():
+            time = pl.col(table_map.time).dt.epoch("us").cast(pl.Float64) * SECONDS["us"]
     try:
         return frame.select(
             pl.lit(str(path)).alias("session"),
             person.alias("person"),
             time.alias("time"),
-            pl.col(table_map.secret.column).cast(pl.String).alias("secret"),
-            pl.col(table_map.useful.column).cast(pl.String).alias("useful"),
+            _as_text(frame, table_map.secret.column).alias("secret"),
+            _as_text(frame, table_map.useful.column).alias("useful"),
             *(pl.col(column).cast(pl.Float64).alias(name) for name, column in axes.items()),
         )
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"{path.name!r} holds text where numbers are expected: {str(error).splitlines()[0]}."
         ) from error
+
+
+def _as_text(frame: pl.DataFrame, column: str) -> pl.Expr:
+    """Names and labels as text; 1.0 is 1, whatever else is in the column or in other files."""
+    whole = frame.schema[column].is_float() and frame[column].drop_nulls().is_finite().all()
+    if whole and (frame[column].drop_nulls() % 1 == 0).all():
+        return pl.col(column).cast(pl.Int64).cast(pl.String)
+    return pl.col(column).cast(pl.String)
 
 
 def _read(path: Path, columns: tuple[str, ...] | None) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from reticent.data.readings import Readings
+from reticent.data.readings import Readings, recorded_prior
 from reticent.errors import InputError
 from reticent.problem.model import ReleaseModel
 
@@ -82,15 +82,16 @@ def fit_model(recorded: Readings, codes: int = CODES, seed: int = 0) -> ReleaseM
     people = np.unique(recorded.person)
     if len(people) < 2:
         raise InputError("A model needs recordings of at least two people: each is left out once to judge the rest.")
+    for what, labels in (("secret", recorded.secret), ("useful value", recorded.useful)):
+        if len(np.unique(labels)) < 2:
+            raise InputError(f"Only one {what} was recorded of these people: there is nothing to tell apart.")
     codebook = make_codebook(recorded, codes, seed)
     flattening = _choose(recorded, codebook, seed)
     channel = flattened(counted(recorded, codebook.codes(recorded.values), codes), flattening.power, flattening.clip)
-    prior = np.zeros(channel.shape[1:3])
-    prior[recorded.secret, recorded.useful] = 1.0
     symbols = tuple(f"code {z}" for z in range(codes))
     names = recorded.secrets, recorded.useful_values, recorded.sensors, symbols
     fitted = {"codebook": codebook.to_json(), "flattening": asdict(flattening), "reading": asdict(recorded.kind)}
-    return ReleaseModel(prior / prior.sum(), channel, *names, fitted=fitted)
+    return ReleaseModel(recorded_prior(recorded), channel, *names, fitted=fitted)
 
 
 def make_codebook(recorded: Readings, codes: int, seed: int) -> Codebook:
@@ -100,6 +101,11 @@ def make_codebook(recorded: Readings, codes: int, seed: int) -> Codebook:
     values = recorded.values.astype(np.float64)
     mean, deviation = values.mean(0), np.maximum(values.std(0), 1e-9)
     scaled = (values - mean) / deviation
+    for sensor, name in enumerate(recorded.sensors):
+        if (distinct := len(np.unique(scaled[:, sensor], axis=0))) < codes:
+            raise InputError(
+                f"Sensor {name!r} has {distinct} different readings, fewer than {codes} codes: take fewer."
+            )
     fitted = [
         KMeans(codes, n_init=2, random_state=seed).fit(scaled[:, a])  # type: ignore[arg-type]
         for a in range(scaled.shape[1])
@@ -139,16 +145,21 @@ def _choose(recorded: Readings, codebook: Codebook, seed: int) -> Flattening:
     codes = codebook.centres.shape[1]
     rng = np.random.default_rng(seed)
     options = list(product(POWERS, CLIPS))
-    losses, errors = [], []
+    losses, confidences, rights = [], [], []
+    prior = recorded_prior(recorded)
     people = np.unique(recorded.person).tolist()
     for person in people:
         others = recorded.of([other for other in people if other != person])
         channel = counted(others, codebook.codes(others.values), codes)
         judged = _random_releases(recorded.of([person]), codebook, rng)
-        found = [_judge(flattened(channel, *option), *judged) for option in options]
-        losses.append([loss for loss, _ in found])
-        errors.append([error for _, error in found])
-    loss, error = np.mean(losses, 0), np.mean(errors, 0)
+        loss, confidence, right = zip(
+            *(_judge(prior, flattened(channel, *option), *judged) for option in options), strict=True
+        )
+        for found, column in ((loss, losses), (confidence, confidences), (right, rights)):
+            column.append(found)
+    # All left-out people together: one person's secret is often the same all along, so that one cannot be calibrated.
+    loss = np.mean(losses, 0)
+    error = [calibration_error(*pair) for pair in zip(*(_pooled(x) for x in (confidences, rights)), strict=True)]
     best, plain = int(loss.argmin()), options.index((1.0, None))
     numbers = [float(x) for x in (loss[best], error[best], loss[plain], error[plain])]
     return Flattening(*options[best], *numbers)
@@ -169,16 +180,22 @@ def _random_releases(recorded: Readings, codebook: Codebook, rng: np.random.Gene
     return sensors, codes[start[:, None] + np.arange(length), sensors], pair[start]
 
 
-def _judge(channel: Float[np.ndarray, "A S U Z"], sensors, codes, pairs) -> tuple[float, float]:
-    """Mean loss of the beliefs after each reading, and the calibration error of the confidence in the secret."""
+def _pooled(by_person: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+    """Of each option, what all people gave."""
+    return [np.concatenate([np.ravel(each) for each in option]) for option in zip(*by_person, strict=True)]
+
+
+def _judge(prior: Float[np.ndarray, "S U"], channel: Float[np.ndarray, "A S U Z"], sensors, codes, pairs):
+    """Mean loss of the beliefs after each reading, the confidence in the secret there, and whether it was right."""
     secrets, useful = channel.shape[1:3]
-    logs = np.cumsum(np.log(channel)[sensors, :, :, codes], axis=1).reshape(*sensors.shape, -1)
+    likely = np.cumsum(np.log(channel)[sensors, :, :, codes], axis=1).reshape(*sensors.shape, -1)
+    logs = np.where(prior.reshape(-1) > 0, likely + np.log(np.maximum(prior.reshape(-1), 1e-300)), -np.inf)
     beliefs = np.exp(logs - logs.max(-1, keepdims=True))
     beliefs /= beliefs.sum(-1, keepdims=True)
     right = np.take_along_axis(beliefs, np.broadcast_to(pairs[:, None, None], (*sensors.shape, 1)), -1)
     by_secret = beliefs.reshape(*sensors.shape, secrets, useful).sum(-1)
     named = by_secret.argmax(-1) == (pairs // useful)[:, None]
-    return float(-np.log(np.maximum(right, 1e-12)).mean()), calibration_error(by_secret.max(-1), named)
+    return float(-np.log(np.maximum(right, 1e-12)).mean()), by_secret.max(-1), named
 
 
 def calibration_error(confidence: Any, right: Any) -> float:
