@@ -59,6 +59,7 @@ def test_with_a_learned_value_both_sides_meet_at_the_exact_cost(limit):
     assert paper <= lower.value
 
 
+@pytest.mark.slow
 def test_the_control_variate_changes_the_noise_and_not_the_mean():
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7)))
     policy = sharpen.sharp_policy(process, 0, QUICK)
