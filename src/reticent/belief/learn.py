@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Float, Int
 
@@ -73,10 +72,9 @@ class Stretches(eqx.Module):
         return Examples(sensor, reading, jnp.full(count, length), secret, useful)
 
 
-def stretches(recorded: Readings, length: int, prior: Float[np.ndarray, "S U"] | None = None) -> Stretches:
-    """Random releases of these people; the prior is uniform over the recorded pairs unless another is given."""
-    prior = recorded_prior(recorded) if prior is None else prior
-    return Stretches(jnp.asarray(prior), jnp.asarray(recorded.values), episodes_of(recorded, length))
+def stretches(recorded: Readings, length: int) -> Stretches:
+    """Random releases of these people; the prior is uniform over the recorded pairs."""
+    return Stretches(jnp.asarray(recorded_prior(recorded)), jnp.asarray(recorded.values), episodes_of(recorded, length))
 
 
 def learn_belief(

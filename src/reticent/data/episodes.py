@@ -34,9 +34,7 @@ class Episodes(eqx.Module):
 def episodes_of(recorded: Readings, horizon: int) -> Episodes:
     """Starts that leave `horizon` readings before their stream ends."""
     pair = recorded.secret * len(recorded.useful_values) + recorded.useful
-    last = np.append(recorded.stream[1:] != recorded.stream[:-1], True)
-    end = np.flatnonzero(last)[np.cumsum(last) - last]
-    able = np.flatnonzero(end - np.arange(len(pair)) >= horizon - 1)
+    able = np.flatnonzero(recorded.left >= horizon)
     if lost := sorted(set(pair.tolist()) - set(pair[able].tolist())):
         names = [
             (

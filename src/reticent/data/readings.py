@@ -56,6 +56,13 @@ class Readings:
         rows = {name: getattr(self, name)[kept] for name in ("values", "stream", "person", "secret", "useful")}
         return Readings(**{**vars(self), **rows})
 
+    @property
+    def left(self) -> Int[np.ndarray, " N"]:
+        """How many readings there are from each moment to the end of its stream, itself included."""
+        last = np.append(self.stream[1:] != self.stream[:-1], True)
+        end = np.flatnonzero(last)[np.cumsum(last) - last]
+        return end - np.arange(len(last)) + 1
+
 
 def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Readings:  # noqa: B008  (frozen)
     """The readings that the recordings hold."""

@@ -10,7 +10,6 @@ from reticent.errors import InputError
 LONGEST_PAUSE = 5.5
 # Intervals that miss the usual one by more than half of it are irregular; a few do not matter.
 IRREGULAR_SHARE = 0.05
-KEYS = ("stream", "person", "time", "secret", "useful")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class Recordings:
     @property
     def interval(self) -> float:
         """The usual time between two samples, in seconds."""
-        return float(pl.Series.median(_intervals(self.table)["interval"]))  # type: ignore[arg-type]
+        return _usual(_intervals(self.table))
 
 
 def recordings(
@@ -74,7 +73,7 @@ def recordings(
         pl.col("person", "session", "secret", "useful") != pl.col("person", "session", "secret", "useful").shift()
     )
     once = once.with_columns(stream=changed.fill_null(True).cum_sum())
-    interval = float(_intervals(once)["interval"].median())  # type: ignore[arg-type]
+    interval = _usual(_intervals(once))
     pause = (pl.col("time").diff() > LONGEST_PAUSE * interval) & (pl.col("stream") == pl.col("stream").shift())
     pauses = int(once.select(pause.sum()).item())
     if pauses:
@@ -105,9 +104,13 @@ def pairs(recorded: Recordings) -> pl.DataFrame:
     )
 
 
-def _intervals(table: pl.DataFrame) -> pl.DataFrame:
-    """The time between neighbours of a stream, by stream."""
-    between = table.select("stream", interval=pl.col("time").diff().over("stream")).drop_nulls()
+def _usual(between: pl.Series) -> float:
+    return float(between.median())  # type: ignore[arg-type]
+
+
+def _intervals(table: pl.DataFrame) -> pl.Series:
+    """The times between neighbours of a stream."""
+    between = table.select(pl.col("time").diff().over("stream")).to_series().drop_nulls()
     if between.is_empty():
         raise InputError("No stream has two samples in a row, so there is no rate: are time and person what they say?")
     return between
@@ -116,7 +119,7 @@ def _intervals(table: pl.DataFrame) -> pl.DataFrame:
 def _oddities(recorded: Recordings) -> list[str]:
     """What a careful person would want to know before using the recordings."""
     notes = []
-    between, usual = _intervals(recorded.table)["interval"], recorded.interval
+    between, usual = _intervals(recorded.table), recorded.interval
     irregular = float(((between - usual).abs() > usual / 2).mean())  # type: ignore[arg-type]
     if irregular > IRREGULAR_SHARE:
         notes.append(f"The rate is irregular: {irregular:.0%} of intervals miss the usual {usual:.4g} s by over half.")

@@ -13,7 +13,6 @@ from reticent.data.recordings import Recordings, recordings
 from reticent.errors import InputError
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-WHERE_FROM = "Its [guide] is docs/recordings.md: a TOML file names the columns of person, time, sensors and labels."
 
 
 @dataclass(frozen=True)

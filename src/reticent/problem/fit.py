@@ -167,12 +167,10 @@ def _choose(recorded: Readings, codebook: Codebook, seed: int) -> Flattening:
 
 def _random_releases(recorded: Readings, codebook: Codebook, rng: np.random.Generator):
     """Sensors and codes [N T] of random stretches of one person, and the pairs [N]."""
-    codes, rows = codebook.codes(recorded.values), np.arange(len(recorded.stream))
-    last = np.append(recorded.stream[1:] != recorded.stream[:-1], True)
-    end = np.flatnonzero(last)[np.cumsum(last) - last]
+    codes, left = codebook.codes(recorded.values), recorded.left
     pair = recorded.secret * len(recorded.useful_values) + recorded.useful
-    length = int(min(JUDGED_READINGS, (end - rows).max() + 1))
-    able = rows[end - rows >= length - 1]
+    length = int(min(JUDGED_READINGS, left.max()))
+    able = np.flatnonzero(left >= length)
     # Every pair that the person was recorded with counts alike.
     weight = 1 / np.bincount(pair[able])[pair[able]]
     start = rng.choice(able, JUDGED_EPISODES, p=weight / weight.sum())

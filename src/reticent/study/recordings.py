@@ -176,7 +176,9 @@ class PolicyCell:
             case "belief-PDRP":
                 # The prior alone may reach the bound: then nothing may be said, and nobody has to learn that.
                 possible = self.limit > by_secret.max()
-                numbers = _agent(learned, setting, ConfidenceBound(self.limit)) if possible else _silence(learned)
+                numbers = (
+                    _agent(learned, setting, ConfidenceBound(self.limit)) if possible else _silence(learned, setting)
+                )
             case "MI-PDRP":
                 numbers = _agent(learned, setting, InformationBound(self.limit))
                 numbers["binding"] = self.limit <= float(entropy_bits(jnp.asarray(by_secret)))
@@ -346,11 +348,12 @@ def _numbers(
     return numbers
 
 
-def _silence(learned: Learned) -> dict[str, Any]:
+def _silence(learned: Learned, setting: Setting) -> dict[str, Any]:
     """What is known of somebody who says nothing: the prior."""
     prior = np.asarray(learned.provider.prior)
-    numbers: dict[str, Any] = {"releases": 0.0, "violation_rate": 0.0, "cost": float("nan")}
-    numbers["confidence_useful"] = float(prior.sum(0).max())
+    sure = float(prior.sum(0).max())
+    numbers: dict[str, Any] = {"releases": 0.0, "confidence_useful": sure, "violation_rate": 0.0}
+    numbers["cost"] = setting.objective.error_penalty * (1 - sure)
     for label, marginal in (("useful", prior.sum(0)), ("secret", prior.sum(1))):
         guess = np.eye(len(marginal))[marginal.argmax()]
         numbers |= {
