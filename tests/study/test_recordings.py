@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 from itertools import chain
+from logging.handlers import QueueHandler
+from queue import Queue
 
 import numpy as np
 import polars as pl
@@ -21,6 +23,7 @@ from reticent.study.recordings import (
     recorded_readings,
     study_recordings,
 )
+from reticent.study.run import PROGRESS
 
 MAP = """
 files = "*.parquet"
@@ -83,13 +86,20 @@ def test_other_data_in_the_same_place_are_other_cells(source):
 
 @pytest.mark.slow
 def test_the_study_from_files_to_page(source, tmp_path):
-    told = []
+    told, said = [], Queue()
+    handler = QueueHandler(said)
+    PROGRESS.addHandler(handler)
 
     def tell(cell: LearnCell | PolicyCell, was_there: bool, total: int) -> None:
         told.append((cell.name, was_there, total))
 
     results = pl.read_parquet(study_recordings(source, ReadingKind("sample"), TINY, 1, tmp_path, tell))
+    PROGRESS.removeHandler(handler)
     assert len(told) == 7
+    # Workers say how learning goes.
+    sentences = [said.get().getMessage() for _ in range(said.qsize())]
+    for start in ("belief 0: update 10, loss ", "generator 0: update 20", "adversary 0: update 10", "agent 0: step "):
+        assert any(sentence.startswith(start) for sentence in sentences)
     assert not any(was_there for _, was_there, _ in told)
     silent = results.filter(pl.col("policy") == "belief-PDRP", pl.col("limit") == 0.5)
     assert silent["releases"].item() == 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.data import RecordingsName, What, Where, reading_of, source_of
-from reticent.cli.terminal import console, progress_bar
+from reticent.cli.terminal import console, progress_bar, shown_beside
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Reproduce:
     def _recordings(self, name: RecordingsName, out: Path) -> None:
         from reticent.report.recordings import write_recordings_report
         from reticent.study.recordings import QUICK, Setting, recorded_readings, study_recordings
+        from reticent.study.run import PROGRESS
 
         setting = QUICK if self.quick else Setting()
         given = {"steps": self.steps, "episodes": self.episodes, "look_back": self.look_back}
@@ -97,7 +98,8 @@ class Reproduce:
                 progress.console.print(f"{'kept' if was_there else 'done'}  {cell.title}", highlight=False)
                 progress.update(bar, advance=1, total=total)
 
-            results = study_recordings(source, reading, setting, turns, out, tell)
+            with shown_beside(bar, progress, PROGRESS):
+                results = study_recordings(source, reading, setting, turns, out, tell)
             progress.console.print("Drawing the report ...")
         page = write_recordings_report(out)
         seconds = time.perf_counter() - started

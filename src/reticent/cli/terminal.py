@@ -1,10 +1,13 @@
 """Progress and messages, which go to stderr."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
 
 def console() -> "Console":
@@ -27,3 +30,19 @@ def progress_bar() -> "Progress":
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console())
+
+
+@contextmanager
+def shown_beside(bar: "TaskID", progress: "Progress", logger: logging.Logger) -> Iterator[None]:
+    """Meanwhile, what the logger says last stands beside the bar."""
+
+    class Beside(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.update(bar, description=record.getMessage())
+
+    handler = Beside()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

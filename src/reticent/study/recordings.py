@@ -48,8 +48,8 @@ from reticent.process.recorded import Recorded
 from reticent.process.release import ReleaseProcess
 from reticent.process.replay import ReplayProcess
 from reticent.process.rollout import Episode, simulate_traced
-from reticent.solve.a2c import Recipe, train
-from reticent.study.run import run_cells, write_results
+from reticent.solve.a2c import Progress, Recipe, train
+from reticent.study.run import PROGRESS, run_cells, write_results
 
 BELIEF, INFORMATION, NO_PROTECTION, GUARANTEE = "belief-PDRP", "MI-PDRP", "no protection", "guarantee"
 RECIPE = Recipe(inputs="described", environments=128)
@@ -248,10 +248,14 @@ def learn(recorded: Readings, setting: Setting, rotation: int) -> Learned:
     sensors, features = scaled.values.shape[1:]
     keys = jax.random.split(jax.random.key(rotation), 3)
     fresh = [LstmProvider(source.prior, sensors, features, key, setting.look_back) for key in keys[:2]]
-    provider = learn_belief(source, held_out, fresh[0], rotation, setting.learning)
+
+    def telling(what: str) -> Callable[[int, float], None]:
+        return lambda done, loss: PROGRESS.info("%s %d: update %d, loss %.3f", what, rotation, done, loss)
+
+    provider = learn_belief(source, held_out, fresh[0], rotation, setting.learning, telling("belief"))
     generator = Generator(sensors, secrets, useful, features, keys[2])
-    law = learn_generator(source, held_out, generator, rotation, setting.learning).law()
-    adversary = learn_belief(attacked, held_out, fresh[1], rotation, setting.learning)
+    law = learn_generator(source, held_out, generator, rotation, setting.learning, telling("generator")).law()
+    adversary = learn_belief(attacked, held_out, fresh[1], rotation, setting.learning, telling("adversary"))
     model = fit_model(recorded.of(who.predictor + who.policy), seed=rotation)
     return Learned(rotation, who, scaled, provider.with_law(law), adversary, model)
 
@@ -262,7 +266,10 @@ def _agent(learned: Learned, setting: Setting, bound: Bound) -> dict[str, Any]:
     def process(people: tuple[int, ...]) -> ReplayProcess:
         return ReplayProcess(learned.provider, learned.of(people), bound, setting.objective, setting.readings)
 
-    policy = train(process(learned.portions.policy), setting.steps, learned.rotation, RECIPE)
+    def tell(done: int, progress: Progress) -> None:
+        PROGRESS.info("agent %d: step %d, cost %.2f", learned.rotation, done, progress.cost_per_episode)
+
+    policy = train(process(learned.portions.policy), setting.steps, learned.rotation, RECIPE, tell)
     return _with_readings(learned, setting, process, policy)
 
 

@@ -5,6 +5,7 @@ save as JSON: everything a cell needs travels with it to the worker, or lies in 
 """
 
 import json
+import logging
 import multiprocessing
 import os
 import signal
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, is_dataclass
+from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -33,6 +35,8 @@ class AnyCell(Protocol):
 
 
 CellType = TypeVar("CellType", bound=AnyCell)
+# What a long cell is doing now. Workers send their records to the study's process: add a handler there to show them.
+PROGRESS = logging.getLogger("reticent.study")
 
 
 def run_study(cells: list[Cell], out: Path, title: str, report: Callable[[Cell, bool], None]) -> Path:
@@ -64,7 +68,10 @@ def _run_all(cells: list[CellType], out: Path):
     places = context.SimpleQueue()
     for core in cores()[:workers]:
         places.put(core)
-    pool = ProcessPoolExecutor(workers, context, _settle, (places,))
+    said = context.Queue()
+    listener = QueueListener(said, *PROGRESS.handlers)
+    listener.start()
+    pool = ProcessPoolExecutor(workers, context, _settle, (places, said))
     try:
         for future in as_completed([pool.submit(_run_one, cell, out) for cell in cells]):
             yield future.result()
@@ -77,6 +84,7 @@ def _run_all(cells: list[CellType], out: Path):
         pool.shutdown(wait=False, cancel_futures=True)
         for worker in multiprocessing.active_children():
             worker.terminate()
+        listener.stop()
 
 
 def _run_one(cell: CellType, out: Path) -> tuple[CellType, dict[str, Any]]:
@@ -89,9 +97,11 @@ def _identity(cell: AnyCell) -> dict[str, Any]:
     return json.loads(json.dumps({**asdict(cell), "version": __version__}, default=str))
 
 
-def _settle(places: Any) -> None:
+def _settle(places: Any, said: Any) -> None:
     """Give each worker a core of its own: small networks run faster side by side than on shared threads."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    PROGRESS.setLevel(logging.INFO)
+    PROGRESS.addHandler(QueueHandler(said))
     core = places.get()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
