@@ -10,7 +10,7 @@ from scipy import stats
 
 from benchmarks.record import save
 from reticent import ConfidenceBound, InformationBound, synthetic
-from reticent.audit.adversaries import final_beliefs
+from reticent.audit.attackers import final_beliefs
 from reticent.belief.generator import Generator
 from reticent.belief.information import secret_information_bits
 from reticent.belief.learn import Examples, Settings, learn_belief, learn_generator, stretches
@@ -70,7 +70,8 @@ def main() -> None:
         "exact value. The estimate is a lower bound in the mean, up to the generator's errors.",
     ]
     save("learned", "Learned beliefs beside the truth", ["what", "learned", "exact", "difference"], rows, notes)
-    _speed(provider)
+    # With as many draws per estimate as in training; its speed does not depend on what was learned.
+    _speed(LstmProvider(bayes.prior, 3, 1, jax.random.key(0)).with_law(generator.law()))
 
 
 def _beliefs(provider: LstmProvider, bayes: BayesProvider) -> list[list[str]]:

@@ -17,14 +17,16 @@ import numpy as np
 
 from benchmarks.record import save
 from reticent import ConfidenceBound, Objective, OneStepLookahead, ReleaseProcess, Task
-from reticent.audit.adversaries import Released, attack, balanced_accuracy, reading_features, released, symbol_features
+from reticent.audit.attackers import retrained
+from reticent.audit.measures import balanced_accuracy
+from reticent.audit.play import play
+from reticent.audit.traces import Names, Traces
 from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
 from reticent.data.portions import portions, rotations
 from reticent.data.readings import Readings, readings
 from reticent.problem.fit import Codebook, fit_model
 from reticent.process.recorded import Recorded
-from reticent.process.rollout import simulate_traced
 
 DATA = Path(os.environ.get("RETICENT_DATA") or Path(__file__).parents[2] / "shared" / "data")
 OBJECTIVE = Objective(time_cost=1.0, error_penalty=200.0)
@@ -80,72 +82,68 @@ def measure(name) -> None:
 
 def _without_guarantee(recorded: Readings, attackers, measured, seed: int) -> dict[str, tuple[float, float]]:
     """Random sensors and single sensors, raw readings."""
-    sensors = len(recorded.sensors)
     plans = {"random sensor, 1 reading": (None, 1), "random sensor, 10 readings": (None, 10)}
     plans |= {f"{name}, 1 reading": (i, 1) for i, name in enumerate(recorded.sensors)}
-    results = {}
-    for label, (sensor, length) in plans.items():
-        sides = []
-        for people, number in ((attackers, 0), (measured, 1)):
-            own = recorded.of(people)
-            traces = _raw(own, sensor, sensors, length, 2 * seed + number)
-            sides.append((traces, reading_features(traces, own.values)))
-        results[label] = _attacked(*sides[0], *sides[1])
-    return results
+    return {
+        label: _attacked(*(_raw(recorded.of(who), *plan, 2 * seed + i) for i, who in enumerate((attackers, measured))))
+        for label, plan in plans.items()
+    }
 
 
-def _raw(own: Readings, sensor: int | None, sensors: int, length: int, seed: int) -> Released:
+def _raw(own: Readings, sensor: int | None, length: int, seed: int) -> Traces:
     keys = jax.random.split(jax.random.key(seed), EPISODES)
     rng = np.random.default_rng(seed)
-    useful_values = len(own.useful_values)
+    sensors, useful_values = len(own.sensors), len(own.useful_values)
     seen = np.unique(own.secret * useful_values + own.useful)
     pair = rng.choice(seen, EPISODES)
     row = np.asarray(jax.vmap(episodes_of(own, length).begin)(keys, jnp.asarray(pair)))
     chosen = rng.integers(sensors, size=(EPISODES, length)) if sensor is None else np.full((EPISODES, length), sensor)
-    return Released(chosen, row[:, None] + np.arange(length), pair // useful_values, pair % useful_values)
+    return Traces(
+        sensor=chosen,
+        symbol=None,
+        reading=own.values[row[:, None] + np.arange(length), chosen],
+        stopped=np.ones(EPISODES, bool),
+        person=own.person[row],
+        secret=pair // useful_values,
+        useful=pair % useful_values,
+        names=Names(own.sensors, (), own.secrets, own.useful_values),
+    )
 
 
 def _guaranteed(recorded: Readings, fitted, attackers, measured, seed: int):
     """The bound and horizon of the widest gap on the attackers' people, and what they do on the measured."""
     model = fit_model(recorded.of(fitted), seed=seed)
-    codebook, symbols = Codebook.of(model), len(model.symbols) + len(model.useful)
+    codebook = Codebook.of(model)
 
-    def play(people, limit: float, horizon: int, number: int):
+    def traces(people, limit: float, horizon: int, number: int) -> Traces:
         task = Task(model, ConfidenceBound(limit), OBJECTIVE, "coarsen", horizon)
         process, own = ReleaseProcess(task), recorded.of(people)
         # The same starts whatever the horizon, so that one compiled program serves all.
         codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, max(HORIZONS)))
         policy = OneStepLookahead(process, jnp.asarray(1.0))
-        records, sent = simulate_traced(process.replaying(codes), policy.act, EPISODES, 2 * seed + number)
-        traces = released(records, sent, process.sensors, horizon)
-        return traces, symbol_features(traces, process.sensors, symbols)
+        return play(task, process.replaying(codes), policy, EPISODES, 2 * seed + number, own)[1]
 
     best, trained_on = None, None
     for limit, horizon in product(LIMITS, HORIZONS):
-        traces, features = play(attackers, limit, horizon, 0)
-        # Half of the attackers' traces judge the other half: none of them is of a measured person.
-        half = len(features) // 2
-        useful, secret = _attacked(
-            _part(traces, slice(half)), features[:half], _part(traces, slice(half, None)), features[half:]
-        )
+        seen = traces(attackers, limit, horizon, 0)
+        # One half of the attackers' people judges the other: none of them is measured.
+        half = np.isin(seen.person, attackers[: len(attackers) // 2])
+        useful, secret = _attacked(seen.take(half), seen.take(~half))
         worth = (useful >= LEAST_USEFUL, useful - secret)
         if best is None or worth > best[0]:
-            best, trained_on = (worth, (limit, horizon)), (traces, features)
+            best, trained_on = (worth, (limit, horizon)), seen
     assert best is not None
     assert trained_on is not None
-    return best[1], _attacked(*trained_on, *play(measured, *best[1], 1))
+    return best[1], _attacked(trained_on, traces(measured, *best[1], 1))
 
 
-def _part(traces: Released, rows: slice) -> Released:
-    return Released(*(getattr(traces, name)[rows] for name in ("sensor", "symbol", "secret", "useful")))
-
-
-def _attacked(seen: Released, fitted_on, measured: Released, judged_on) -> tuple[float, float]:
+def _attacked(seen: Traces, measured: Traces) -> tuple[float, float]:
     """Balanced accuracy of the best attacker on U and on S."""
-    best = []
-    for label in ("useful", "secret"):
-        named = attack(fitted_on, getattr(seen, label), judged_on)
-        best.append(max(balanced_accuracy(guess, getattr(measured, label)) for guess in named.values()))
+    believed = retrained(seen, measured)
+    best = [
+        max(balanced_accuracy(getattr(said, label).argmax(1), getattr(measured, label)) for said in believed.values())
+        for label in ("useful", "secret")
+    ]
     return best[0], best[1]
 
 

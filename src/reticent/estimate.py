@@ -13,14 +13,15 @@ CONFIDENCE_LEVEL = 0.95
 class Estimate:
     """A number with its 95 % interval.
 
-    "normal" comes from the standard error, "Clopper-Pearson" is valid for any number of episodes. "exact" is a number
+    "normal" comes from the standard error, "Clopper-Pearson" is valid for any number of episodes,
+    "bootstrap" is of draws with replacement. "exact" is a number
     that was computed, not simulated: its interval is the number itself.
     """
 
     value: float
     low: float
     high: float
-    interval: Literal["normal", "Clopper-Pearson", "exact"]
+    interval: Literal["normal", "Clopper-Pearson", "bootstrap", "exact"]
 
     def __str__(self) -> str:
         if self.interval == "exact":

@@ -1,66 +1,129 @@
-"""What was released, as a table: enough for an outsider to recompute the provider's belief.
+"""What was released, episode by episode, and what observers see of it who see less."""
 
-One row per release and one per stop. With `chances` the belief needs nothing but the model:
-
-    beta(s, u)  becomes proportional to  beta(s, u) sum_z chances[z] q(z | sensor, s, u)
-"""
-
-import json
-from pathlib import Path
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
-import polars as pl
+from jaxtyping import Bool, Float, Int
 
-from reticent.errors import InputError
-from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
-from reticent.process.rollout import Episode, Sent
-
-STOP = "stop"
-HEADER = "reticent"
-FORMAT = "reticent-traces-1"
+NOTHING = -1
+Observer = Literal["everything", "symbols without sensor", "which sensors", "when it stopped"]
+OBSERVERS: tuple[Observer, ...] = get_args(Observer)
 
 
-def trace_table(task: Task, process: ReleaseProcess, records: Episode, sent: Sent) -> pl.DataFrame:
-    """Columns episode, step, sensor, symbol, chances, secret, useful; rows in order of episode and step.
+@dataclass(frozen=True)
+class Names:
+    """What everything is called. Traces of raw readings have no symbols."""
 
-    `sensor` is "stop" for the stop, which has no symbol and no chances. `chances` is the public rule in force: the
-    chance of each reading of that sensor to be sent as this symbol. `secret` and `useful` are the truth, which was
-    not released: an audit needs them.
+    sensors: tuple[str, ...]
+    symbols: tuple[str, ...]
+    secrets: tuple[str, ...]
+    useful: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """One line per episode, with -1 after its last release. What a release said is a symbol or a reading.
+
+    `stopped`: the end was announced; an episode that was cut at the horizon just ends. `person` tells whose episode it
+    is, so that nobody is judged by attackers who learned from them; episodes of nobody in particular have persons of
+    their own. `likelihood`, where a model is known, is the chance of each release under each hidden pair, with the
+    public rule in force: what exact Bayes multiplies; one after the end.
     """
-    model = task.model
-    merged = [] if process.rule is None else process.rule.merged(model.useful)
-    order = np.lexsort((sent.step, sent.episode))
-    episode, step, action, symbol = (np.asarray(x)[order] for x in (sent.episode, sent.step, sent.action, sent.symbol))
-    if sent.chances is not None:
-        chances = np.asarray(sent.chances)[order]
-    else:  # Nothing is merged: a symbol is its own reading for sure.
-        chances = np.eye(len(model.symbols))[np.maximum(symbol, 0)]
-    sensor_names, symbol_names = (*model.sensors, STOP), (*model.symbols, *merged)
-    return pl.DataFrame(
-        {
-            "episode": episode.astype(np.int64),
-            "step": step.astype(np.int32),
-            "sensor": _named(action, sensor_names),
-            "symbol": _named(symbol, symbol_names),
-            "chances": pl.Series(chances).cast(pl.Array(pl.Float64, len(model.symbols))),
-            "secret": _named(np.asarray(records.secret)[episode], model.secrets),
-            "useful": _named(np.asarray(records.useful)[episode], model.useful),
+
+    sensor: Int[np.ndarray, "N T"]
+    symbol: Int[np.ndarray, "N T"] | None
+    reading: Float[np.ndarray, "N T D"] | None
+    stopped: Bool[np.ndarray, " N"]
+    person: Int[np.ndarray, " N"]
+    secret: Int[np.ndarray, " N"]
+    useful: Int[np.ndarray, " N"]
+    names: Names
+    likelihood: Float[np.ndarray, "N T S U"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.secret)
+
+    @property
+    def length(self) -> Int[np.ndarray, " N"]:
+        """Releases of each episode."""
+        return (self.sensor != NOTHING).sum(1)
+
+    @property
+    def longest(self) -> int:
+        """Releases of the longest episode that there is room for."""
+        return self.sensor.shape[1]
+
+    def take(self, rows: Any) -> "Traces":
+        """Some of the episodes."""
+        return replace(self, **{name: value[rows] for name, value in vars(self).items() if _is_array(value)})
+
+    def until(self, moment: int | Int[np.ndarray, " N"]) -> "Traces":
+        """What was known after so many steps. The stop is a step of its own, after the last release."""
+        moment = np.broadcast_to(moment, len(self))
+        past = np.arange(self.longest)[None] >= moment[:, None]
+        changed: dict[str, Any] = {"sensor": np.where(past, NOTHING, self.sensor)}
+        changed["stopped"] = self.stopped & (self.length < moment)
+        if self.symbol is not None:
+            changed["symbol"] = np.where(past, NOTHING, self.symbol)
+        if self.reading is not None:
+            changed["reading"] = np.where(past[:, :, None], 0.0, self.reading).astype(self.reading.dtype)
+        if self.likelihood is not None:
+            changed["likelihood"] = np.where(past[:, :, None, None], 1.0, self.likelihood)
+        return replace(self, **changed)
+
+    def padded(self, longest: int) -> "Traces":
+        """Room for exactly so many releases; what came later is cut off."""
+        more = longest - self.longest
+        if more <= 0:
+            short = self.until(longest)
+            return replace(short, **{name: value[:, :longest] for name, value in _by_step(short).items()})
+        fill = {"sensor": NOTHING, "symbol": NOTHING, "reading": 0.0, "likelihood": 1.0}
+        wide = {
+            name: np.pad(value, [(0, 0), (0, more), *[(0, 0)] * (value.ndim - 2)], constant_values=fill[name])
+            for name, value in _by_step(self).items()
         }
-    ).with_columns(pl.when(pl.Series(symbol >= 0)).then(pl.col("symbol", "chances")))
+        return replace(self, **wide)
+
+    def seen_by(self, observer: Observer) -> "Traces":
+        """What an observer sees who sees less: exact Bayes with the model is not for them."""
+        if observer == "everything":
+            return self
+        spoke = self.sensor != NOTHING
+        nothing_said = np.where(spoke, 0, NOTHING)
+        less = replace(self, likelihood=None, reading=None, symbol=nothing_said)
+        match observer:
+            case "which sensors":
+                return replace(less, names=replace(self.names, symbols=("something",)))
+            case "when it stopped":
+                names = replace(self.names, sensors=("some sensor",), symbols=("something",))
+                return replace(less, sensor=nothing_said, names=names)
+            case "symbols without sensor":
+                names = replace(self.names, sensors=("some sensor",))
+                return replace(self, likelihood=None, sensor=nothing_said, names=names)
 
 
-def write_traces(path: Path, task: Task, process: ReleaseProcess, records: Episode, sent: Sent) -> None:
-    """Write the table as Parquet; its metadata hold the task, so that the file speaks for itself."""
-    header = json.dumps({"format": FORMAT, "task": task.to_json()})
-    try:
-        trace_table(task, process, records, sent).write_parquet(path, metadata={HEADER: header})
-    except OSError as error:
-        raise InputError(f"Cannot write {str(path)!r}: {error}.") from error
+def joined(first: Traces, second: Traces) -> Traces:
+    """The episodes of both."""
+    longest = max(first.longest, second.longest)
+    parts = [vars(traces.padded(longest)) for traces in (first, second)]
+    both = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if _is_array(parts[0][name])}
+    return replace(first, **both)
 
 
-def _named(index: np.ndarray, names: tuple[str, ...]) -> pl.Series:
-    """Names in place of indices; -1 has none."""
-    return pl.Series(index).replace_strict(
-        range(len(names)), names, default=None, return_dtype=pl.Enum(list(dict.fromkeys(names)))
-    )
+def padded_rows(
+    episode: Int[np.ndarray, " R"], step: Int[np.ndarray, " R"], values: np.ndarray, shape: tuple[int, int], fill: int | float
+) -> np.ndarray:
+    """One value per row of (episode, step), in a table of episodes by steps."""
+    table = np.full((*shape, *values.shape[1:]), fill, values.dtype)
+    table[episode, step] = values
+    return table
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _by_step(traces: Traces) -> dict[str, np.ndarray]:
+    found = {name: getattr(traces, name) for name in ("sensor", "symbol", "reading", "likelihood")}
+    return {name: value for name, value in found.items() if value is not None}

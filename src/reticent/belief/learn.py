@@ -8,7 +8,7 @@ pi_R).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -54,6 +54,15 @@ class Examples(eqx.Module):
     useful: Int[Array, " B"]
 
 
+@runtime_checkable
+class Source(Protocol):
+    """Endless examples."""
+
+    def draw(self, key: PRNGKey, count: int, length: int) -> Examples:
+        """So many sequences, with room for `length` readings each."""
+        ...
+
+
 class Stretches(eqx.Module):
     """Random sensors over random stretches of recordings: endless examples."""
 
@@ -78,8 +87,8 @@ def stretches(recorded: Readings, length: int) -> Stretches:
 
 
 def learn_belief(
-    source: Stretches,
-    held_out: Stretches,
+    source: Source,
+    held_out: Source,
     fresh: LstmProvider,
     seed: int = 0,
     settings: Settings = DEFAULT,
@@ -90,8 +99,8 @@ def learn_belief(
 
 
 def learn_generator(
-    source: Stretches,
-    held_out: Stretches,
+    source: Source,
+    held_out: Source,
     fresh: Generator,
     seed: int = 0,
     settings: Settings = DEFAULT,
@@ -134,9 +143,7 @@ class _Learning(NamedTuple):
     key: Array
 
 
-def _learn(
-    loss, fresh: Learner, source: Stretches, held_out: Stretches, seed: int, settings: Settings, report
-) -> Learner:
+def _learn(loss, fresh: Learner, source: Source, held_out: Source, seed: int, settings: Settings, report) -> Learner:
     key, held_out_key = jax.random.split(jax.random.key(seed))
     judged = held_out.draw(held_out_key, settings.held_out_episodes, settings.readings)
     state = _Learning(fresh, fresh, _optimiser(settings).init(_trained(fresh)), key)
@@ -160,7 +167,7 @@ def _judge(loss, learner: Any, examples: Examples) -> Scalar:
 
 
 @eqx.filter_jit
-def _advance(loss, settings: Settings, source: Stretches, learner: Any, average: Any, optimiser: Any, key: Array):
+def _advance(loss, settings: Settings, source: Source, learner: Any, average: Any, optimiser: Any, key: Array):
     """`between` updates in one compiled scan."""
     constant = eqx.filter(learner, lambda x: not _is_trained(x))
 

@@ -66,7 +66,7 @@ class Evaluate:
                 print(f"What was released: {self.traces}")
 
     def _releases(self, file: "PolicyFile", task: "Task") -> "Episode":
-        from reticent.audit.traces import write_traces
+        from reticent.audit.trace_files import write_traces
         from reticent.policy.saved import policy_of
         from reticent.process.rollout import simulate, simulate_traced
 

@@ -34,12 +34,16 @@ class PublicState(eqx.Module):
 
 
 class State(eqx.Module):
-    """The public state, the step count, and the hidden pair; processes may carry more."""
+    """The public state, the step count, and the hidden pair; processes may carry more.
+
+    `row`, where readings are replayed, is the moment in the recordings that the next one is of.
+    """
 
     public: eqx.AbstractVar[PublicState]
     step: eqx.AbstractVar[Index]
     secret: eqx.AbstractVar[Index]
     useful: eqx.AbstractVar[Index]
+    row: eqx.AbstractVar[Index | None]
 
 
 class Transition(eqx.Module):

@@ -44,10 +44,7 @@ ROUNDING = 1e-12
 
 
 class ReleaseState(State):
-    """The public state, the step count, and the hidden pair that the readings are drawn from.
-
-    `row`, where readings are replayed, is the moment in the recordings that the next one is of.
-    """
+    """The public state, the step count, and the hidden pair that the readings are drawn from."""
 
     public: PublicState
     step: Index

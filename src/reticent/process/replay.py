@@ -26,7 +26,7 @@ FIRST_ESTIMATES = 64
 
 
 class ReplayState(State):
-    """As every state, with the moment that the next reading is of, and what the provider knows.
+    """As every state, with what the provider knows.
 
     `next_bits` is what the next reading of each sensor would say about the secret, under an information bound only.
     """
@@ -35,7 +35,7 @@ class ReplayState(State):
     step: Index
     secret: Index
     useful: Index
-    row: Index
+    row: Index | None
     known: Any
     next_bits: PerSensor | None
 
@@ -87,6 +87,7 @@ class ReplayProcess(Process):
 
     def step(self, key: PRNGKey, state: ReplayState, action: Index) -> Transition:
         """Release what the sensor said at this moment, or stop."""
+        assert state.row is not None
         stop, sensor = action >= self.sensors, jnp.minimum(action, self.sensors - 1)
         known = self.provider.learn(state.known, sensor, self.readings[state.row, sensor])
         belief, spent, next_bits = self.provider.belief(known), state.public.spent_bits, None

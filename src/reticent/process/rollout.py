@@ -62,7 +62,8 @@ class Episode(eqx.Module):
     """How one episode went. The stop cost of an episode cut at the horizon is charged where it was cut.
 
     `violation_cost` is the part of `cost` that the bound charges: for crossing it or, under "multiplier", for what was
-    said about the secret. `spent_bits` averages to H(S) - E[H(beta_tau(S))] without bias, by the chain rule.
+    said about the secret. `spent_bits` averages to H(S) - E[H(beta_tau(S))] without bias, by the chain rule. `row`,
+    where readings are replayed, is where in the recordings it started.
     """
 
     cost: Scalar
@@ -75,6 +76,7 @@ class Episode(eqx.Module):
     belief: Belief
     secret: Index
     useful: Index
+    row: Index | None
 
 
 class Sent(eqx.Module):
@@ -221,6 +223,7 @@ def _empty_record(state: State) -> Episode:
         belief=state.public.belief,
         secret=state.secret,
         useful=state.useful,
+        row=state.row,
     )
 
 
@@ -243,4 +246,5 @@ def _extend(process: Process, record: Episode, action: Index, transition: Transi
         belief=state.public.belief,
         secret=state.secret,
         useful=state.useful,
+        row=record.row,
     )

@@ -17,16 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.adversaries import (
-    Released,
-    attack,
-    balanced_accuracy,
-    examples_of,
-    final_beliefs,
-    reading_features,
-    released,
-    symbol_features,
-)
+from reticent.audit.attackers import examples_of, final_beliefs, retrained
+from reticent.audit.measures import balanced_accuracy
+from reticent.audit.play import play, play_readings
+from reticent.audit.traces import Traces
 from reticent.belief.generator import Generator
 from reticent.belief.information import entropy_bits
 from reticent.belief.learn import DEFAULT, Settings, learn_belief, learn_generator, stretches
@@ -47,7 +41,7 @@ from reticent.process.process import Process
 from reticent.process.recorded import Recorded
 from reticent.process.release import ReleaseProcess
 from reticent.process.replay import ReplayProcess
-from reticent.process.rollout import Episode, simulate_traced
+from reticent.process.rollout import Episode
 from reticent.solve.a2c import Progress, Recipe, train
 from reticent.study.run import PROGRESS, run_cells, write_results
 
@@ -291,14 +285,12 @@ def _with_readings(
     """Measure a policy that releases raw readings: by the adversary of random traces, and by retrained attackers."""
     who = learned.portions
     (_, seen), (records, measured) = (
-        _play(process(people), policy, setting, seed)
+        play_readings(process(people), policy, setting.episodes, seed, learned.of(people))
         for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED))
     )
-    values = [learned.of(people).values for people in (who.adversary, who.measured)]
-    features = [reading_features(t, v) for t, v in zip((seen, measured), values, strict=True)]
-    beliefs = np.asarray(final_beliefs(learned.adversary, examples_of(measured, values[1])))
+    beliefs = np.asarray(final_beliefs(learned.adversary, examples_of(measured)))
     named = {"useful": beliefs.sum(1).argmax(1), "secret": beliefs.sum(2).argmax(1)}
-    return _numbers(records, measured, named, seen, *features)
+    return _numbers(records, measured, named, seen)
 
 
 def _guaranteed(learned: Learned, recorded: Readings, setting: Setting, bound: Bound) -> dict[str, Any]:
@@ -312,26 +304,12 @@ def _guaranteed(learned: Learned, recorded: Readings, setting: Setting, bound: B
     for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED)):
         own = recorded.of(people)
         codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, setting.readings))
-        traces.append(_play(process.replaying(codes), policy, setting, seed))
+        traces.append(play(task, process.replaying(codes), policy, setting.episodes, seed, own))
     (_, seen), (records, measured) = traces
-    symbols = len(model.symbols) + len(model.useful)
-    features = [symbol_features(t, process.sensors, symbols) for t in (seen, measured)]
-    return _numbers(records, measured, None, seen, *features)
+    return _numbers(records, measured, None, seen)
 
 
-def _play(process: Process, policy: Policy, setting: Setting, seed: int) -> tuple[Episode, Released]:
-    records, sent = simulate_traced(process, policy.act, setting.episodes, seed)
-    return records, released(records, sent, process.sensors, setting.readings)
-
-
-def _numbers(
-    records: Episode,
-    measured: Released,
-    named: dict[str, np.ndarray] | None,
-    seen: Released,
-    fitted_on: np.ndarray,
-    judged_on: np.ndarray,
-) -> dict[str, Any]:
+def _numbers(records: Episode, measured: Traces, named: dict[str, np.ndarray] | None, seen: Traces) -> dict[str, Any]:
     """All that a row says. Without an adversary of random traces the best retrained attacker stands for it."""
     numbers: dict[str, Any] = {
         "releases": float(np.mean(records.releases)),
@@ -339,9 +317,10 @@ def _numbers(
         "violation_rate": float(np.mean(records.violated)),
         "cost": float(np.mean(records.cost)),
     }
+    believed = retrained(seen, measured)
     for label in ("useful", "secret"):
         truth = getattr(measured, label)
-        guesses = attack(fitted_on, getattr(seen, label), judged_on)
+        guesses = {name: getattr(confidence, label).argmax(1) for name, confidence in believed.items()}
         balanced = {name: balanced_accuracy(guess, truth) for name, guess in guesses.items()}
         best = max(balanced, key=lambda name: balanced[name])
         shown = guesses[best] if named is None else named[label]

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from reticent.audit.traces import HEADER, write_traces
+from reticent.audit.trace_files import HEADER, write_traces
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import ConfidenceBound, InformationBound

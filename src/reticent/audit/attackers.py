@@ -1,0 +1,357 @@
+"""Attackers: what somebody who sees what was released comes to believe about the secret, and about the useful value.
+
+All through one door: `fit` on traces, then `confidence` on others, as they are or cut short (`Traces.until`), which
+gives beliefs over time. Exact Bayes needs a model and learns nothing; the others know nothing but the traces that they
+are fitted on. Learned attackers see whole episodes and their beginnings, each as a line of numbers or step by step.
+"""
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from reticent.audit.traces import NOTHING, Traces, joined
+from reticent.belief.learn import Examples, Settings, learn_belief
+from reticent.belief.lstm import LstmProvider
+from reticent.belief.provider import Provider
+from reticent.types import Array, Belief, PRNGKey
+
+# Columns that the steps of an episode may take up in its line of numbers; later steps count in the mean only.
+MOST_COLUMNS = 1500
+# The boosted trees read symbols as categories, of which they can tell so many apart.
+MOST_CATEGORIES = 250
+FIRST_STEPS = 10
+LEARNING = Settings(updates=1000, between=50, patience=4, held_out_episodes=2048)
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """Beliefs over the secret and over the useful value, one line per episode."""
+
+    secret: Float[np.ndarray, "N S"]
+    useful: Float[np.ndarray, "N U"]
+
+
+class Attacker(abc.ABC):
+    """Somebody who learns from traces and then says what others' traces tell."""
+
+    name: str
+
+    @abc.abstractmethod
+    def fit(self, traces: Traces) -> None:
+        """Learn from traces, the hidden pairs included."""
+
+    @abc.abstractmethod
+    def confidence(self, traces: Traces) -> Confidence:
+        """What is believed at the end of each trace; the hidden pairs in it are not looked at."""
+
+
+class Bayes(Attacker):
+    """Exact belief with a model and the public rule, which the traces' likelihoods hold. It trusts the policy not to
+    know the secret: which sensor spoke, and when it stopped, says nothing by itself."""
+
+    def __init__(self, prior: Float[np.ndarray, "S U"], name: str) -> None:
+        self.prior, self.name = prior, name
+
+    def fit(self, traces: Traces) -> None:
+        """There is nothing to learn."""
+
+    def confidence(self, traces: Traces) -> Confidence:
+        assert traces.likelihood is not None
+        belief = np.broadcast_to(self.prior, (len(traces), *self.prior.shape)).copy()
+        for step in range(traces.longest):
+            belief *= traces.likelihood[:, step]
+            belief /= belief.sum((1, 2), keepdims=True)
+        return Confidence(belief.sum(2), belief.sum(1))
+
+
+class Counting(Attacker):
+    """Bayes with a model that is counted from the traces: how often each sensor says what, under each hidden pair
+    (multinomial naive Bayes). Readings count by the tenth of their range that they lie in, axis by axis."""
+
+    name = "counting Bayes"
+    parts = 10
+
+    def fit(self, traces: Traces) -> None:
+        from sklearn.naive_bayes import MultinomialNB
+
+        if traces.reading is not None:
+            spoken = traces.reading[traces.sensor != NOTHING]
+            self.edges = np.quantile(spoken, np.linspace(0, 1, self.parts + 1)[1:-1], axis=0)
+        pairs = traces.secret * len(traces.names.useful) + traces.useful
+        self.model = MultinomialNB(alpha=1.0).fit(self._counts(traces), pairs)
+
+    def confidence(self, traces: Traces) -> Confidence:
+        shape = len(traces.names.secrets), len(traces.names.useful)
+        belief = np.zeros((len(traces), shape[0] * shape[1]))
+        belief[:, self.model.classes_] = self.model.predict_proba(self._counts(traces))
+        belief = belief.reshape(-1, *shape)
+        return Confidence(belief.sum(2), belief.sum(1))
+
+    def _counts(self, traces: Traces) -> Float[np.ndarray, "N C"]:
+        sensors = len(traces.names.sensors)
+        if traces.reading is None:
+            assert traces.symbol is not None
+            said, options = traces.symbol[:, :, None], len(traces.names.symbols)
+        else:
+            axes = range(traces.reading.shape[2])
+            said = np.stack([np.searchsorted(self.edges[:, d], traces.reading[:, :, d]) for d in axes], axis=2)
+            said, options = said + self.parts * np.arange(said.shape[2]), self.parts * said.shape[2]
+        counts = np.zeros((len(traces), sensors * options + 1), np.float32)
+        for column in range(said.shape[2]):
+            place = np.where(traces.sensor == NOTHING, sensors * options, traces.sensor * options + said[:, :, column])
+            np.add.at(counts, (np.arange(len(traces))[:, None], place), 1.0)
+        return counts[:, :-1]
+
+
+class Lines(Attacker):
+    """A classifier per label on one line of numbers per episode."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    @abc.abstractmethod
+    def classifier(self) -> Any:
+        """A fresh one, with `fit` and `predict_proba`."""
+
+    @abc.abstractmethod
+    def line(self, traces: Traces) -> Float[np.ndarray, "N F"]:
+        """The numbers of each episode."""
+
+    def fit(self, traces: Traces) -> None:
+        self.longest = traces.longest
+        lines = self.line(_with_beginnings(traces, self.seed))
+        self.classifiers = {}
+        for label in ("secret", "useful"):
+            truth = np.tile(getattr(traces, label), 2)
+            # Who has seen one class only will never name another.
+            only = truth[0] if len(np.unique(truth)) == 1 else None
+            self.classifiers[label] = only if only is not None else self.classifier().fit(lines, truth)
+
+    def confidence(self, traces: Traces) -> Confidence:
+        lines = self.line(traces.padded(self.longest))
+        return Confidence(
+            self._said("secret", lines, len(traces.names.secrets)),
+            self._said("useful", lines, len(traces.names.useful)),
+        )
+
+    def _said(self, label: str, lines: Float[np.ndarray, "N F"], classes: int) -> Float[np.ndarray, "N C"]:
+        said, classifier = np.zeros((len(lines), classes)), self.classifiers[label]
+        if isinstance(classifier, np.integer):
+            said[:, classifier] = 1.0
+        else:
+            said[:, classifier.classes_] = classifier.predict_proba(lines)
+        return said
+
+
+class Logistic(Lines):
+    """Logistic regression: what each step said, the mean over all steps, how many there were, and whether it ended."""
+
+    name = "logistic regression"
+
+    def classifier(self) -> Any:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
+
+    def line(self, traces: Traces) -> Float[np.ndarray, "N F"]:
+        spoke = traces.sensor != NOTHING
+        width = len(traces.names.sensors) * (len(traces.names.symbols) or 1 + _axes(traces))
+        first = min(traces.longest, max(1, MOST_COLUMNS // width))
+        steps = np.zeros((len(traces), first, width), np.float32)
+        total = np.zeros((len(traces), width), np.float32)
+        for step in range(traces.longest):
+            said = _said_at(traces, step, width)
+            total += said
+            if step < first:
+                steps[:, step] = said
+        count = spoke.sum(1, keepdims=True)
+        ends = np.stack([traces.stopped, *(count[:, 0] == n for n in range(1, min(traces.longest, FIRST_STEPS)))], 1)
+        return np.concatenate(
+            [steps.reshape(len(traces), -1), total / np.maximum(count, 1), count, ends], axis=1, dtype=np.float32
+        )
+
+
+class BoostedTrees(Lines):
+    """Gradient-boosted trees: the first steps as categories (or readings), counts (or means) of all, and the end."""
+
+    name = "boosted trees"
+
+    def classifier(self) -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(
+            max_iter=100,
+            max_leaf_nodes=15,
+            min_samples_leaf=20,
+            categorical_features=self.categories,  # type: ignore[arg-type]
+            random_state=self.seed,
+            early_stopping=False,  # type: ignore[arg-type]
+        )
+
+    def line(self, traces: Traces) -> Float[np.ndarray, "N F"]:
+        ends = np.stack([traces.length, traces.stopped], axis=1)
+        first = min(traces.longest, FIRST_STEPS)
+        self.categories = None
+        if traces.reading is not None:
+            width = len(traces.names.sensors) * (1 + _axes(traces))
+            steps = [_said_at(traces, step, width) for step in range(first)]
+            total = sum(_said_at(traces, step, width) for step in range(traces.longest))
+            spoken = np.maximum(traces.length, 1)[:, None]
+            return np.concatenate([*steps, total / spoken, ends], axis=1, dtype=np.float32)
+        assert traces.symbol is not None
+        options = len(traces.names.sensors) * len(traces.names.symbols)
+        place = np.where(traces.sensor == NOTHING, options, traces.sensor * len(traces.names.symbols) + traces.symbol)
+        counts = np.zeros((len(traces), options + 1), np.float32)
+        np.add.at(counts, (np.arange(len(traces))[:, None], place), 1.0)
+        if options < MOST_CATEGORIES:
+            self.categories = list(range(first))
+        return np.concatenate([place[:, :first], counts[:, :-1], ends], axis=1, dtype=np.float32)
+
+
+def retrained(fitted_on: Traces, judged_on: Traces) -> dict[str, Confidence]:
+    """What attackers who are quick to learn believe, by name."""
+    found = {}
+    for attacker in (Logistic(), BoostedTrees()):
+        attacker.fit(fitted_on)
+        found[attacker.name] = attacker.confidence(judged_on)
+    return found
+
+
+class Lstm(Attacker):
+    """The paper's adversary: a recurrent network over the releases, with the stop as a step of its own."""
+
+    name = "LSTM"
+
+    def __init__(self, seed: int = 0, report: Callable[[int, float], None] | None = None) -> None:
+        self.seed, self.report = seed, report
+
+    def fit(self, traces: Traces) -> None:
+        if traces.reading is not None:
+            spoken = traces.reading[traces.sensor != NOTHING]
+            self.centre, self.scale = spoken.mean(0), np.maximum(spoken.std(0), 1e-6)
+        # Learning stops early on people, or episodes, that it does not learn from.
+        people = np.random.default_rng(self.seed).permutation(np.unique(traces.person))
+        held_out = np.isin(traces.person, people[: max(1, len(people) // 5)])
+        held_out = held_out if len(people) > 1 else np.arange(len(traces)) % 5 == 0
+        learned, judged = (self._released(traces.take(rows)) for rows in (~held_out, held_out))
+        shape = len(traces.names.secrets), len(traces.names.useful)
+        prior = np.zeros(shape)
+        np.add.at(prior, (traces.secret, traces.useful), 1 / len(traces))
+        features = len(traces.names.symbols) or _axes(traces)
+        sensors = len(traces.names.sensors) + 1
+        fresh = LstmProvider(jnp.asarray(prior), sensors, features, jax.random.key(self.seed))
+        length = learned.sensor.shape[1]
+        settings = Settings(**{**vars(LEARNING), "readings": length})
+        self.provider = learn_belief(learned, judged, fresh, self.seed, settings, self.report)
+
+    def confidence(self, traces: Traces) -> Confidence:
+        belief = np.asarray(final_beliefs(self.provider, self._released(traces).all()))
+        return Confidence(belief.sum(2), belief.sum(1))
+
+    def _released(self, traces: Traces) -> "_Drawn":
+        scaled = None if traces.reading is None else (traces.reading - self.centre) / self.scale
+        stop = np.where(np.arange(traces.longest + 1)[None] == traces.length[:, None], traces.stopped[:, None], False)
+        sensor, symbol = (
+            np.pad(x, ((0, 0), (0, 1)), constant_values=NOTHING)
+            for x in (traces.sensor, np.zeros_like(traces.sensor) if traces.symbol is None else traces.symbol)
+        )
+        sensor = np.where(stop, len(traces.names.sensors), sensor)
+        return _Drawn(
+            sensor=jnp.asarray(np.maximum(sensor, 0)),
+            # A symbol of minus one is a row of zeros: the stop says nothing but that it came.
+            symbol=jnp.asarray(np.where(stop, NOTHING, symbol)),
+            reading=None if scaled is None else jnp.asarray(np.pad(scaled, ((0, 0), (0, 1), (0, 0))), jnp.float32),
+            length=jnp.asarray(traces.length + stop.any(1)),
+            secret=jnp.asarray(traces.secret),
+            useful=jnp.asarray(traces.useful),
+            symbols=len(traces.names.symbols),
+        )
+
+
+class _Drawn(eqx.Module):
+    """Released episodes, drawn at random with replacement: what a recurrent network learns from."""
+
+    sensor: Int[Array, "N T"]
+    symbol: Int[Array, "N T"]
+    reading: Float[Array, "N T D"] | None
+    length: Int[Array, " N"]
+    secret: Int[Array, " N"]
+    useful: Int[Array, " N"]
+    symbols: int = eqx.field(static=True)
+
+    def draw(self, key: PRNGKey, count: int, length: int) -> Examples:
+        """So many episodes."""
+        del length
+        return self._examples(jax.random.randint(key, (count,), 0, len(self.secret)))
+
+    def all(self) -> Examples:
+        """Every episode once."""
+        return self._examples(jnp.arange(len(self.secret)))
+
+    def _examples(self, rows: Int[Array, " B"]) -> Examples:
+        if self.reading is None:
+            reading = jax.nn.one_hot(self.symbol[rows], self.symbols, dtype=jnp.float32)
+        else:
+            reading = self.reading[rows]
+        return Examples(self.sensor[rows], reading, self.length[rows], self.secret[rows], self.useful[rows])
+
+
+@eqx.filter_jit
+def final_beliefs(provider: Provider, examples: Examples) -> Float[Array, "N S U"]:
+    """What a provider believes at the end of each trace."""
+
+    def one(example: Examples) -> Belief:
+        def step(carry, step):
+            known, count = carry
+            sensor, reading = step
+            learned = provider.learn(known, sensor, reading)
+            known = jax.tree.map(lambda old, new: jnp.where(count < example.length, new, old), known, learned)
+            return (known, count + 1), None
+
+        (known, _), _ = jax.lax.scan(step, (provider.start(), 0), (example.sensor, example.reading))
+        return provider.belief(known)
+
+    return jax.lax.map(one, examples, batch_size=256)
+
+
+def examples_of(traces: Traces) -> Examples:
+    """Traces of raw readings, for a provider who knows nothing of stops."""
+    assert traces.reading is not None
+    arrays = np.maximum(traces.sensor, 0), traces.reading, traces.length, traces.secret, traces.useful
+    return Examples(*(jnp.asarray(x) for x in arrays))
+
+
+def _with_beginnings(traces: Traces, seed: int) -> Traces:
+    """Each episode twice: whole, and cut at a random moment, so that an attacker learns to judge both."""
+    moment = np.random.default_rng(seed).integers(traces.length + 1)
+    return joined(traces, traces.until(moment))
+
+
+def _axes(traces: Traces) -> int:
+    assert traces.reading is not None
+    return traces.reading.shape[2]
+
+
+def _said_at(traces: Traces, step: int, width: int) -> Float[np.ndarray, "N W"]:
+    """What one step said, in the columns of the sensor that spoke: which symbol, or that it spoke and its reading."""
+    said = np.zeros((len(traces), width), np.float32)
+    own = np.flatnonzero(traces.sensor[:, step] != NOTHING)
+    sensor = traces.sensor[own, step]
+    if traces.reading is None:
+        assert traces.symbol is not None
+        said[own, sensor * len(traces.names.symbols) + traces.symbol[own, step]] = 1.0
+        return said
+    axes = _axes(traces)
+    said[own, sensor * (1 + axes)] = 1.0
+    for axis in range(axes):
+        said[own, sensor * (1 + axes) + 1 + axis] = traces.reading[own, step, axis]
+    return said

@@ -1,0 +1,146 @@
+"""What an attacker's beliefs amount to: accuracies, certainty, information; each with an interval.
+
+Intervals are of the bootstrap over people, or over episodes where every episode is somebody's own: the units that are
+drawn with replacement are those that could have been others.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from reticent.audit.attackers import Confidence
+from reticent.audit.traces import Traces
+from reticent.estimate import CONFIDENCE_LEVEL, Estimate
+
+RESAMPLES = 400
+# Under the logarithm of a belief: an attacker who excluded the truth pays this much, not infinity.
+LEAST_BELIEF = 1e-6
+CALIBRATION_BINS = 10
+Label = Literal["secret", "useful"]
+
+
+@dataclass(frozen=True, eq=False)
+class Resampler:
+    """Draws of the units, the same for all measures of an audit, so that differences are of the same draws."""
+
+    unit: Int[np.ndarray, " N"]
+    seed: int = 0
+
+    @cached_property
+    def weights(self) -> Float[np.ndarray, "B G"]:
+        """How often each draw holds each unit."""
+        units = int(self.unit.max()) + 1
+        return np.random.default_rng(self.seed).multinomial(units, np.full(units, 1 / units), RESAMPLES).astype(float)
+
+    def totals(self, values: Float[np.ndarray, "N C"]) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, "B C"]]:
+        """Sums over all episodes: as they are, and in each draw."""
+        units = self.weights.shape[1]
+        per_unit = np.stack([np.bincount(self.unit, column, units) for column in values.T], axis=1)
+        return per_unit.sum(0), self.weights @ per_unit
+
+    def ratio(self, over: Float[np.ndarray, " N"], under: Float[np.ndarray, " N"] | None = None) -> Estimate:
+        """A mean, or a ratio of two sums."""
+        pair = np.stack([over, np.ones(len(over)) if under is None else under], axis=1)
+        whole, drawn = self.totals(pair.astype(float))
+        return self.estimate(whole[0] / whole[1], drawn[:, 0] / np.maximum(drawn[:, 1], 1e-300))
+
+    def estimate(self, value: float, drawn: Float[np.ndarray, " B"]) -> Estimate:
+        """The value with the percentiles of its draws."""
+        tail = 50 * (1 - CONFIDENCE_LEVEL)
+        low, high = np.nanpercentile(drawn, [tail, 100 - tail])
+        return Estimate(float(value), float(min(low, value)), float(max(high, value)), "bootstrap")
+
+
+@dataclass(frozen=True)
+class Named:
+    """How well a label is named at one moment. All are estimates.
+
+    `balanced` is the mean over classes. `confidence` is the mean of the largest belief: equal to `accuracy` if the
+    belief is honest. `bits` is H(label) minus the attacker's cross-entropy: a lower bound on the information that the
+    traces hold, because another attacker may know more.
+    """
+
+    accuracy: Estimate
+    balanced: Estimate
+    per_class: list[Estimate | None]
+    confidence: Estimate
+    highest_confidence: float
+    bits: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary."""
+        return asdict(self)
+
+
+def named(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"], resampler: Resampler) -> Named:
+    """All measures of beliefs about one label."""
+    classes = belief.shape[1]
+    right = belief.argmax(1) == truth
+    hot = np.eye(classes)[truth]
+    whole, drawn = resampler.totals(np.concatenate([hot * right[:, None], hot], axis=1))
+    present = whole[classes:] > 0
+
+    def balanced(totals: np.ndarray) -> Any:
+        counts = np.where(totals[..., classes:] > 0, totals[..., classes:], np.nan)
+        return np.nanmean((totals[..., :classes] / counts)[..., present], axis=-1)
+
+    per_class = [resampler.ratio(hot[:, c] * right, hot[:, c]) if present[c] else None for c in range(classes)]
+    own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
+    gained = np.log2(own) + _entropy_bits(hot.mean(0))
+    return Named(
+        accuracy=resampler.ratio(right.astype(float)),
+        balanced=resampler.estimate(balanced(whole), balanced(drawn)),
+        per_class=per_class,
+        confidence=resampler.ratio(belief.max(1)),
+        highest_confidence=float(belief.max()),
+        bits=resampler.ratio(gained),
+    )
+
+
+def balanced_accuracy(guess: Int[np.ndarray, " N"], truth: Int[np.ndarray, " N"]) -> float:
+    """Mean over classes of how often the class is named right: guessing gives one over their number."""
+    return float(np.mean([np.mean(guess[truth == value] == value) for value in np.unique(truth)]))
+
+
+def _entropy_bits(law: Float[np.ndarray, " C"]) -> float:
+    held = law[law > 0]
+    return float(-(held * np.log2(held)).sum())
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An attacker's beliefs at the end of the traces, for both labels."""
+
+    secret: Named
+    useful: Named
+
+
+def judged(confidence: Confidence, traces: Traces, resampler: Resampler) -> Judged:
+    """Both labels."""
+    return Judged(
+        named(confidence.secret, traces.secret, resampler), named(confidence.useful, traces.useful, resampler)
+    )
+
+
+def calibration(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"]) -> list[dict[str, float]]:
+    """Where the largest belief lay in a tenth, how large it was on average and how often it was right. Estimates."""
+    sure, right = belief.max(1), belief.argmax(1) == truth
+    bins = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    return [
+        {
+            "believed": float(sure[bins == b].mean()),
+            "right": float(right[bins == b].mean()),
+            "episodes": int((bins == b).sum()),
+        }
+        for b in range(CALIBRATION_BINS)
+        if (bins == b).any()
+    ]
+
+
+def calibration_error(bins: list[dict[str, float]]) -> float:
+    """Mean distance between belief and frequency, by number of episodes."""
+    total = sum(each["episodes"] for each in bins)
+    return sum(each["episodes"] * abs(each["believed"] - each["right"]) for each in bins) / total

@@ -1,0 +1,294 @@
+"""What was released, as a table: enough for an outsider to recompute the provider's belief, and for an audit.
+
+One row per release and one per stop. With `chances` the belief needs nothing but the model:
+
+    beta(s, u)  becomes proportional to  beta(s, u) sum_z chances[z] q(z | sensor, s, u)
+
+Traces of other systems are read too: docs/traces.md says what their columns must be. Files are streamed: of more
+episodes than asked for, a random part is read.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from jaxtyping import Float, Int
+
+from reticent.audit.traces import NOTHING, Names, Traces, padded_rows
+from reticent.data.readings import Readings
+from reticent.errors import InputError
+from reticent.problem.model import ReleaseModel
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+from reticent.process.rollout import Episode, Sent
+
+STOP = "stop"
+HEADER = "reticent"
+FORMAT = "reticent-traces-1"
+REQUIRED = ("episode", "step", "sensor", "secret", "useful")
+# More different symbols than this are measurements, and belong into `reading`.
+MOST_SYMBOLS, MOST_LABELS = 1000, 50
+ROWS_AT_ONCE = 2**16
+
+
+def trace_table(
+    task: Task, process: ReleaseProcess, records: Episode, sent: Sent, recorded: Readings | None = None
+) -> pl.DataFrame:
+    """Columns episode, step, sensor, symbol, chances, secret, useful; rows in order of episode and step. Where
+    recordings are replayed, whose they are is in column person.
+
+    `sensor` is "stop" for the stop, which has no symbol and no chances. `chances` is the public rule in force: the
+    chance of each reading of that sensor to be sent as this symbol. `secret` and `useful` are the truth, which was
+    not released: an audit needs them.
+    """
+    model = task.model
+    merged = [] if process.rule is None else process.rule.merged(model.useful)
+    order = np.lexsort((sent.step, sent.episode))
+    episode, step, action, symbol = (np.asarray(x)[order] for x in (sent.episode, sent.step, sent.action, sent.symbol))
+    if sent.chances is not None:
+        chances = np.asarray(sent.chances)[order]
+    else:  # Nothing is merged: a symbol is its own reading for sure.
+        chances = np.eye(len(model.symbols))[np.maximum(symbol, 0)]
+    sensor_names, symbol_names = (*model.sensors, STOP), (*model.symbols, *merged)
+    person = {} if recorded is None else {"person": _named(recorded.person[records.row][episode], recorded.people)}
+    return pl.DataFrame(
+        {
+            "episode": episode.astype(np.int64),
+            "step": step.astype(np.int32),
+            "sensor": _named(action, sensor_names),
+            "symbol": _named(symbol, symbol_names),
+            "chances": pl.Series(chances).cast(pl.Array(pl.Float64, len(model.symbols))),
+            "secret": _named(np.asarray(records.secret)[episode], model.secrets),
+            "useful": _named(np.asarray(records.useful)[episode], model.useful),
+            **person,
+        }
+    ).with_columns(pl.when(pl.Series(symbol >= 0)).then(pl.col("symbol", "chances")))
+
+
+def write_traces(path: Path, task: Task, process: ReleaseProcess, records: Episode, sent: Sent) -> None:
+    """Write the table as Parquet; its metadata hold the task, so that the file speaks for itself."""
+    header = json.dumps({"format": FORMAT, "task": task.to_json()})
+    try:
+        trace_table(task, process, records, sent).write_parquet(path, metadata={HEADER: header})
+    except OSError as error:
+        raise InputError(f"Cannot write {str(path)!r}: {error}.") from error
+
+
+def _named(index: np.ndarray, names: tuple[str, ...]) -> pl.Series:
+    """Names in place of indices; -1 has none."""
+    return pl.Series(index).replace_strict(
+        range(len(names)), names, default=None, return_dtype=pl.Enum(list(dict.fromkeys(names)))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TraceFile:
+    """The traces of a file, the task they were released under if it says so, and what is worth knowing about them."""
+
+    traces: Traces
+    task: Task | None
+    rows: int
+    episodes: int
+    notes: tuple[str, ...]
+
+
+def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, seed: int = 0) -> TraceFile:
+    """About so many episodes of a file, or all of fewer. `model`, or that of the file itself, is for exact Bayes."""
+    try:
+        table = pl.scan_parquet(path)
+        schema = table.collect_schema()
+        task = _task(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"Cannot read {str(path)!r} as Parquet: {error}.") from error
+    said = _check_columns(schema)
+    found = table.select(
+        pl.len().alias("rows"),
+        pl.col("episode").n_unique().alias("episodes"),
+        *(pl.col(name).null_count().alias(f"null {name}") for name in REQUIRED),
+    )
+    counts = found.collect(engine="streaming").row(0, named=True)
+    for name in REQUIRED:
+        if counts[f"null {name}"]:
+            raise InputError(f"Column {name!r} has {counts[f'null {name}']:,} empty cells; every row needs it.")
+    if not counts["rows"]:
+        raise InputError(f"{str(path)!r} has no rows.")
+    notes = []
+    if counts["episodes"] > episodes:
+        share = int(episodes / counts["episodes"] * 2**64)
+        table = table.filter(pl.col("episode").hash(seed) < pl.lit(share, pl.UInt64))
+        notes.append(f"About {episodes:,} of {counts['episodes']:,} episodes were drawn at random.")
+    kept = [*REQUIRED, said, *(name for name in ("person", "chances") if name in schema)]
+    rows = table.select(kept).collect(engine="streaming").sort("episode", "step")
+    if "person" not in schema:
+        notes.append("There is no column person: attackers are judged on other episodes, perhaps of the same people.")
+    traces = traces_of(rows, said, model or (task.model if task else None))
+    return TraceFile(traces, task, counts["rows"], counts["episodes"], tuple(notes))
+
+
+def _task(path: Path) -> Task | None:
+    header = pl.read_parquet_metadata(path).get(HEADER)
+    if header is None:
+        return None
+    try:
+        return Task.from_json(json.loads(header)["task"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"The file's own description of its task cannot be read: {error}.") from error
+
+
+def _check_columns(schema: Mapping[str, Any]) -> str:
+    """Which column holds what was said, `symbol` or `reading`, if all is there."""
+    if missing := [name for name in REQUIRED if name not in schema]:
+        raise InputError(f"The columns {missing} are missing; there are {list(schema)}. See docs/traces.md.")
+    said = [name for name in ("symbol", "reading") if name in schema]
+    if len(said) != 1:
+        raise InputError(
+            f"One of the columns 'symbol' and 'reading' is needed, and not both; there are {list(schema)}."
+        )
+    for name in ("episode", "step"):
+        if not schema[name].is_integer():
+            raise InputError(f"Column {name!r} must hold whole numbers, not {schema[name]}.")
+    kind = schema.get("reading")
+    inner = kind.inner if isinstance(kind, pl.List | pl.Array) else kind
+    if inner is not None and not inner.is_numeric():  # type: ignore[union-attr]
+        raise InputError(f"Column 'reading' must hold numbers, or lists of as many numbers each, not {kind}.")
+    return said[0]
+
+
+def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Traces:
+    """The traces that a table of this form holds, sorted by episode and step."""
+    symbols = _symbols(rows, model) if said == "symbol" else ()
+    rows = rows.with_columns(pl.col("sensor", "secret", "useful", *(["symbol"] if said == "symbol" else [])).cast(str))
+    _check_episodes(rows)
+    releases = rows.filter(pl.col("sensor") != STOP)
+    first = rows.group_by("episode", maintain_order=True).agg(
+        pl.col("secret", "useful", *(["person"] if "person" in rows.columns else [])).first(),
+        stopped=(pl.col("sensor") == STOP).any(),
+    )
+    place = {name: i for i, name in enumerate(first["episode"])}
+    episode = releases["episode"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
+    step = np.arange(len(episode)) - np.searchsorted(episode, episode)
+    names = Names(
+        sensors=model.sensors if model else _values(releases["sensor"]),
+        symbols=symbols,
+        secrets=model.secrets if model else _values(first["secret"]),
+        useful=model.useful if model else _values(first["useful"]),
+    )
+    for name in ("secrets", "useful"):
+        if len(getattr(names, name)) > MOST_LABELS:
+            raise InputError(f"There are {len(getattr(names, name))} different {name}: too many to be classes.")
+    shape = len(first), int(step.max(initial=0)) + 1
+    sensor = _index(releases["sensor"], names.sensors, "sensor")
+    traces = Traces(
+        sensor=padded_rows(episode, step, sensor, shape, NOTHING),
+        symbol=None,
+        reading=None,
+        stopped=first["stopped"].to_numpy(),
+        person=first["person"].rank("dense").to_numpy() - 1 if "person" in first.columns else np.arange(len(first)),
+        secret=_index(first["secret"], names.secrets, "secret"),
+        useful=_index(first["useful"], names.useful, "useful"),
+        names=names,
+    )
+    if said == "reading":
+        readings = _readings(releases["reading"])
+        return _with(traces, reading=padded_rows(episode, step, readings, shape, 0.0))
+    symbol = _index(releases["symbol"], names.symbols, "symbol")
+    likelihood = None
+    if model is not None:
+        chances = releases["chances"].to_numpy() if "chances" in releases.columns else None
+        likelihood = padded_rows(episode, step, likelihoods(model, sensor, symbol, chances), shape, 1.0)
+    return _with(traces, symbol=padded_rows(episode, step, symbol, shape, NOTHING), likelihood=likelihood)
+
+
+def likelihoods(
+    model: ReleaseModel,
+    sensor: Int[np.ndarray, " R"],
+    symbol: Int[np.ndarray, " R"],
+    chances: Float[np.ndarray, "R Z"] | None,
+) -> Float[np.ndarray, "R S U"]:
+    """P(what was sent | sensor, s, u) of each release, under the public rule in force; without one, each symbol is
+    its own reading."""
+    found = np.empty((len(sensor), *model.prior.shape))
+    for start in range(0, len(sensor), ROWS_AT_ONCE):
+        piece = slice(start, start + ROWS_AT_ONCE)
+        if chances is None:
+            found[piece] = model.channel[sensor[piece], :, :, symbol[piece]]
+        else:
+            for a in range(len(model.sensors)):
+                own = np.flatnonzero(sensor[piece] == a) + start
+                found[own] = np.einsum("rz,suz->rsu", chances[own], model.channel[a], optimize=True)
+    if (impossible := (found * model.prior).sum((1, 2)) <= 0).any():
+        where = int(impossible.argmax())
+        raise InputError(
+            f"Sensor {model.sensors[sensor[where]]!r} sent symbol number {symbol[where]}, which is impossible under "
+            "the model: it is not the model of these traces."
+        )
+    return found
+
+
+def _check_episodes(rows: pl.DataFrame) -> None:
+    """One secret and one useful value (and one person) per episode, no step twice, nothing after the stop."""
+    if (twice := rows.select("episode", "step").is_duplicated()).any():
+        row = rows.row(int(twice.arg_max() or 0), named=True)
+        raise InputError(f"Episode {row['episode']} has step {row['step']} more than once.")
+    constant = ["secret", "useful", *(["person"] if "person" in rows.columns else [])]
+    per = rows.group_by("episode", maintain_order=True).agg(
+        pl.col(constant).n_unique(), late=(pl.col("sensor") == STOP).shift(1, fill_value=False).any()
+    )
+    for name in constant:
+        if (many := per.filter(pl.col(name) > 1)).height:
+            raise InputError(f"Column {name!r} changes within {many.height:,} episodes, the first is {many[0, 0]}.")
+    if (late := per.filter("late")).height:
+        raise InputError(f"Episode {late[0, 0]} goes on after its stop, and {late.height - 1:,} others do.")
+
+
+def _values(column: pl.Series) -> tuple[str, ...]:
+    return tuple(column.unique().sort().to_list())
+
+
+def _symbols(rows: pl.DataFrame, model: ReleaseModel | None) -> tuple[str, ...]:
+    """Those of the model first; those that the table says it may hold, or does hold, after them."""
+    spoken = rows.filter(pl.col("sensor").cast(str) != STOP)["symbol"]
+    if spoken.null_count():
+        raise InputError(f"{spoken.null_count():,} releases have no symbol; only a stop may have none.")
+    kind = spoken.dtype
+    found = tuple(kind.categories) if isinstance(kind, pl.Enum) else _values(spoken.cast(str))
+    if len(found) > MOST_SYMBOLS:
+        raise InputError(f"There are {len(found):,} different symbols: put measurements into a column `reading`.")
+    if model is None:
+        return found
+    others = tuple(name for name in found if name not in set(model.symbols))
+    if others and "chances" not in rows.columns:
+        raise InputError(
+            f"The model does not know the symbols {list(others[:5])}: add the column `chances`, or leave the model out."
+        )
+    return (*model.symbols, *others)
+
+
+def _readings(column: pl.Series) -> Float[np.ndarray, "R D"]:
+    if isinstance(column.dtype, pl.List):
+        widths = column.list.len().unique()
+        if len(widths) > 1 or column.null_count():
+            raise InputError(f"Readings must be lists of as many numbers each; there are some of {widths.to_list()}.")
+        column = column.list.to_array(int(widths[0]) if len(widths) else 1)
+    values = column.to_numpy().astype(np.float32)
+    values = values.reshape(len(values), -1)
+    if not np.isfinite(values).all():
+        raise InputError("Some readings are empty or not finite numbers.")
+    return values
+
+
+def _index(column: pl.Series, names: Sequence[str], what: str) -> Int[np.ndarray, " R"]:
+    place = {name: i for i, name in enumerate(names)}
+    found = column.replace_strict(place, default=None, return_dtype=pl.Int64)
+    if found.null_count():
+        unknown = column.filter(found.is_null()).unique().sort().to_list()
+        raise InputError(f"The model does not know the {what} {unknown[:5]}; it knows {list(names)}.")
+    return found.to_numpy()
+
+
+def _with(traces: Traces, **changed: Any) -> Traces:
+    return Traces(**{**vars(traces), **changed})

@@ -1,0 +1,192 @@
+"""Attackers on traces whose secret is easy, hard or impossible to read."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from reticent.audit.attackers import (
+    Bayes,
+    BoostedTrees,
+    Counting,
+    Logistic,
+    Lstm,
+    examples_of,
+    final_beliefs,
+    retrained,
+)
+from reticent.audit.measures import balanced_accuracy
+from reticent.audit.play import play, play_readings
+from reticent.audit.traces import NOTHING, OBSERVERS, Names, Traces, joined
+from reticent.belief.provider import BayesProvider
+from reticent.policy.policy import RandomSensor
+from reticent.problem.bound import NO_BOUND, ConfidenceBound
+from reticent.problem.synthetic import two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+from reticent.process.replay import ReplayProcess
+from tests.streams import places_of, readings_of
+
+MODEL = two_binary_sensors()
+BAYES = BayesProvider(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
+LEARNED = (Counting, Logistic, BoostedTrees)
+
+
+def raw(people=2, count=2000, seed=0):
+    streams = readings_of(MODEL, places_of(MODEL), people=people, length=300, seed=seed)
+    process = ReplayProcess(BAYES, streams, ConfidenceBound(2.0), horizon=5)
+    return play_readings(process, RandomSensor(jnp.asarray(0.95)), count, seed, streams)
+
+
+def sent(count=2000, seed=0, horizon=5):
+    task = Task(MODEL, NO_BOUND, horizon=horizon)
+    return play(task, ReleaseProcess(task), RandomSensor(jnp.asarray(0.95)), count, seed)
+
+
+def symbols(symbol, secret, sensor=None, count=4):
+    names = Names(("a", "b"), tuple(map(str, range(count))), ("0", "1"), ("0", "1"))
+    n = len(secret)
+    sensor = np.where(symbol == NOTHING, NOTHING, 0) if sensor is None else sensor
+    return Traces(sensor, symbol, None, np.ones(n, bool), np.arange(n), secret, secret, names)
+
+
+def test_traces_say_what_was_released():
+    for records, found in (raw(count=300), sent(count=300)):
+        assert (found.length == np.asarray(records.releases)).all()
+        # Nothing follows the stop, and who was not cut at the horizon has stopped.
+        assert (np.diff((found.sensor != NOTHING).astype(int), axis=1) <= 0).all()
+        assert (found.stopped == ~np.asarray(records.truncated)).all()
+
+
+def test_readings_know_whose_they_are():
+    streams = readings_of(MODEL, places_of(MODEL), people=3, length=50, seed=0)
+    process = ReplayProcess(BAYES, streams, ConfidenceBound(2.0), horizon=5)
+    records, found = play_readings(process, RandomSensor(jnp.asarray(2.0)), 200, 0, streams)
+    row = np.asarray(records.row)
+    assert (found.person == streams.person[row]).all()
+    assert (found.reading[:, 2] == streams.values[row + 2, found.sensor[:, 2]]).all()
+
+
+def test_exact_attackers_end_with_the_belief_of_the_process():
+    records, found = raw(count=300)
+    assert np.allclose(final_beliefs(BAYES, examples_of(found)), records.belief)
+    records, found = sent(count=300)
+    said = Bayes(MODEL.prior, "Bayes").confidence(found)
+    assert np.allclose(said.secret, np.asarray(records.belief).sum(2))
+    assert np.allclose(said.useful, np.asarray(records.belief).sum(1))
+
+
+def test_a_beginning_is_what_was_known_then():
+    _, found = sent(count=300)
+    start = found.until(0)
+    assert (start.length == 0).all()
+    assert not start.stopped.any()
+    assert np.allclose(Bayes(MODEL.prior, "Bayes").confidence(start).secret, MODEL.prior.sum(1))
+    two = found.until(2)
+    assert (two.length == np.minimum(found.length, 2)).all()
+    assert (two.stopped == (found.stopped & (found.length < 2))).all()
+    # Everything is known once the stop has come.
+    assert (found.until(found.longest + 1).sensor == found.sensor).all()
+    assert (found.until(found.longest + 1).stopped == found.stopped).all()
+
+
+def test_room_for_more_or_fewer_steps():
+    _, found = sent(count=100)
+    wide = found.padded(9)
+    assert wide.sensor.shape == (100, 9)
+    assert (wide.length == found.length).all()
+    assert (wide.padded(found.longest).symbol == found.symbol).all()
+    assert found.padded(2).longest == 2
+    assert len(joined(wide, found)) == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", LEARNED)
+def test_learned_attackers_come_near_bayes(make):
+    for play_some in (raw, sent):
+        (_, seen), (records, measured) = play_some(seed=0, count=6000), play_some(seed=1, count=4000)
+        attacker = make()
+        attacker.fit(seen)
+        said = attacker.confidence(measured)
+        assert said.useful.sum(1) == pytest.approx(1.0)
+        bayes = balanced_accuracy(np.asarray(records.belief).sum(1).argmax(1), measured.useful)
+        accuracy = balanced_accuracy(said.useful.argmax(1), measured.useful)
+        # Nobody beats Bayes but by chance: four standard errors are .03; and a fitted attacker loses little.
+        assert bayes - 0.05 <= accuracy <= bayes + 0.03
+
+
+@pytest.mark.slow
+def test_the_recurrent_attacker_comes_near_bayes():
+    for play_some in (raw, sent):
+        (_, seen), (records, measured) = play_some(seed=0, count=6000), play_some(seed=1, count=4000)
+        attacker = Lstm()
+        attacker.fit(seen)
+        said = attacker.confidence(measured)
+        bayes = balanced_accuracy(np.asarray(records.belief).sum(1).argmax(1), measured.useful)
+        assert bayes - 0.05 <= balanced_accuracy(said.useful.argmax(1), measured.useful) <= bayes + 0.03
+
+
+def test_symbols_are_read_one_by_one():
+    rng = np.random.default_rng(0)
+    secret = rng.integers(2, size=600)
+    # The secret is in the parity of the second symbol alone.
+    symbol = rng.integers(4, size=(600, 3))
+    symbol[:, 1] = 2 * rng.integers(2, size=600) + secret
+    found = symbols(symbol, secret)
+    said = retrained(found.take(slice(400)), found.take(slice(400, None)))
+    assert all(balanced_accuracy(each.secret.argmax(1), secret[400:]) == 1.0 for each in said.values())
+
+
+@pytest.mark.slow
+def test_the_recurrent_attacker_sees_when_it_stopped():
+    rng = np.random.default_rng(0)
+    secret = rng.integers(2, size=2000)
+    silent = np.full((2000, 3), NOTHING)
+    # One says nothing and stops, the other says nothing and is cut off: only the stop tells them apart.
+    found = replace(symbols(silent, secret), stopped=secret == 1)
+    attacker = Lstm()
+    attacker.fit(found.take(slice(1000)))
+    said = attacker.confidence(found.take(slice(1000, None)))
+    assert balanced_accuracy(said.secret.argmax(1), secret[1000:]) == 1.0
+
+
+def test_nothing_is_read_from_nothing():
+    truth = np.arange(100) % 2
+    silent = symbols(np.full((100, 3), NOTHING), truth)
+    for make in LEARNED:
+        attacker = make()
+        attacker.fit(silent)
+        assert np.allclose(attacker.confidence(silent).secret, 0.5, atol=1e-3)
+        # Who has seen one secret only names no other.
+        attacker.fit(silent.take(truth == 0))
+        assert np.allclose(attacker.confidence(silent).secret[:, 0], 1.0)
+
+
+def test_observers_see_less():
+    rng = np.random.default_rng(0)
+    secret = rng.integers(2, size=800)
+    noise = rng.integers(4, size=(800, 3))
+    by_sensor = symbols(noise, secret, sensor=np.repeat(secret[:, None], 3, axis=1))
+    by_length = symbols(np.where(np.arange(3) <= secret[:, None], noise, NOTHING), secret)
+    by_symbol = symbols(2 * (noise // 2) + secret[:, None], secret)
+    known = {
+        "everything": (True, True, True),
+        "symbols without sensor": (False, True, True),
+        "which sensors": (True, True, False),
+        "when it stopped": (False, True, False),
+    }
+    for observer in OBSERVERS:
+        for found, told in zip((by_sensor, by_length, by_symbol), known[observer], strict=True):
+            seen = found.seen_by(observer)
+            attacker = Logistic()
+            attacker.fit(seen.take(slice(600)))
+            named = attacker.confidence(seen.take(slice(600, None))).secret.argmax(1)
+            accuracy = balanced_accuracy(named, secret[600:])
+            assert accuracy == 1.0 if told else accuracy < 0.65
+
+
+def test_balanced_accuracy_by_hand():
+    truth = np.array([0, 0, 0, 0, 1])
+    assert balanced_accuracy(np.zeros(5, int), truth) == pytest.approx(0.5)
+    assert balanced_accuracy(np.array([0, 0, 1, 1, 1]), truth) == pytest.approx(0.75)
