@@ -112,7 +112,11 @@ def joined(first: Traces, second: Traces) -> Traces:
 
 
 def padded_rows(
-    episode: Int[np.ndarray, " R"], step: Int[np.ndarray, " R"], values: np.ndarray, shape: tuple[int, int], fill: int | float
+    episode: Int[np.ndarray, " R"],
+    step: Int[np.ndarray, " R"],
+    values: np.ndarray,
+    shape: tuple[int, int],
+    fill: int | float,
 ) -> np.ndarray:
     """One value per row of (episode, step), in a table of episodes by steps."""
     table = np.full((*shape, *values.shape[1:]), fill, values.dtype)

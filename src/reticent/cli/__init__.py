@@ -10,6 +10,7 @@ from typing import Any
 
 import tyro
 
+from reticent.cli.audit import AuditCommand
 from reticent.cli.certify import Certify
 from reticent.cli.data import Data
 from reticent.cli.evaluate import Evaluate
@@ -27,6 +28,7 @@ COMMANDS: dict[str, Any] = {
     "train": Train,
     "evaluate": Evaluate,
     "certify": Certify,
+    "audit": AuditCommand,
     "export": Export,
     "data": Data,
     "fit": Fit,

@@ -52,8 +52,11 @@ class Fit:
             kept = tuple(i for i, person in enumerate(read.people) if person not in self.leave_out)
             status.update(f"Fitting {self.codes} codes per sensor to {len(kept)} people ...")
             model = fit_model(read.of(kept), self.codes, self.seed)
+            assert model.fitted is not None
+            # So that an audit finds the same recordings; where they lie is said then.
+            chosen = {name: getattr(self.where, name) for name in ("secret", "unit", "place")}
+            model.fitted["recordings"] = {"name": self.name, **chosen}
         self.out.write_text(json.dumps(model.to_json()))
-        assert model.fitted is not None
         found = model.fitted["flattening"]
         if self.json:
             print(json.dumps({"problem": str(self.out), "people": [read.people[i] for i in kept], **found}))

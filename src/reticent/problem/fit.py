@@ -90,7 +90,12 @@ def fit_model(recorded: Readings, codes: int = CODES, seed: int = 0) -> ReleaseM
     channel = flattened(counted(recorded, codebook.codes(recorded.values), codes), flattening.power, flattening.clip)
     symbols = tuple(f"code {z}" for z in range(codes))
     names = recorded.secrets, recorded.useful_values, recorded.sensors, symbols
-    fitted = {"codebook": codebook.to_json(), "flattening": asdict(flattening), "reading": asdict(recorded.kind)}
+    fitted = {
+        "codebook": codebook.to_json(),
+        "flattening": asdict(flattening),
+        "reading": asdict(recorded.kind),
+        "people": [recorded.people[i] for i in people],
+    }
     return ReleaseModel(recorded_prior(recorded), channel, *names, fitted=fitted)
 
 

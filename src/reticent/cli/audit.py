@@ -1,0 +1,149 @@
+"""`reticent audit`."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from reticent.cli.options import check_seed
+from reticent.cli.terminal import console
+from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.data.readings import Readings
+    from reticent.problem.model import ReleaseModel
+
+
+@dataclass(frozen=True)
+class AuditCommand:
+    """Attack what a policy, or another system, releases: who learns the secret, how surely, with what evidence."""
+
+    policy: Annotated[Positional[Path | None], arg(metavar="POLICY")] = None
+    """A policy file. Readings are drawn from its model, or with --data replayed from people it was not fitted to."""
+    traces: Path | None = None
+    """In place of a policy: what another system released, as Parquet. Columns: docs/traces.md."""
+    problem: Path | None = None
+    """With --traces: a problem file, for an attacker who knows the model; by default what the traces say themselves."""
+    data: Path | None = None
+    """With a policy for a fitted model: the folder with the recordings."""
+    map: Path | None = None
+    """With --data: the TOML file that says what the columns are (table, smoking)."""
+    episodes: int = 40_000
+    """Episodes to play or to read; attackers learn from one part and are judged on the other."""
+    out: Path = Path("reticent-audit")
+    """Folder for the report page, its figures and audit.json."""
+    seed: int = 0
+    """Seed of episodes, attackers, splits and intervals."""
+    json: bool = False
+    """Print one JSON object instead of the verdict."""
+
+    def run(self) -> None:
+        """Attack, write the page, print the verdict."""
+        from reticent.compile_cache import use_compile_cache
+        from reticent.provenance import provenance
+        from reticent.report.audit import write_audit_report
+
+        check_seed(self.seed)
+        if self.episodes < 200:
+            raise InputError(
+                f"At least 200 episodes are needed to learn from some and judge on others, not {self.episodes}."
+            )
+        if (self.policy is None) == (self.traces is None):
+            raise InputError("Give either a policy file or --traces FILE.parquet.")
+        if self.traces is not None and (self.data or self.map):
+            raise InputError("--data and --map are for policies; traces hold what was released already.")
+        if self.policy is not None and self.problem:
+            raise InputError("--problem is for traces; a policy file holds its problem.")
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"Cannot make the folder {str(self.out)!r}: {error.strerror or error}.") from error
+        use_compile_cache()
+        with console().status("Reading ...") as status:
+            found = self._found(lambda what: status.update(f"{what[0].upper()}{what[1:]} ..."))
+            subject = str(self.policy or self.traces)
+            found = {"title": f"Audit of {Path(subject).name}", "subject": subject, **found, "provenance": provenance()}
+            (self.out / "audit.json").write_text(json.dumps(found, indent=1))
+            status.update("Drawing the report ...")
+            page = write_audit_report(self.out)
+        if self.json:
+            print(json.dumps({"report": str(page), **found}))
+        else:
+            _print(found, page)
+        # As a test would: whoever runs this in a pipeline sees that something is not as it must be.
+        if not found["passed"]:
+            raise SystemExit(1)
+
+    def _found(self, tell: Any) -> dict[str, Any]:
+        if self.traces is not None:
+            return self._of_traces(tell)
+        from reticent.audit.policy_audit import audit_on_recordings, audit_policy
+        from reticent.policy.saved import policy_of
+        from reticent.policy.store import PolicyFile
+
+        assert self.policy is not None
+        file = PolicyFile.load(self.policy)
+        if file.kind == "answer":
+            raise InputError(
+                "This policy answers and releases no readings; `reticent evaluate` says what is known of it."
+            )
+        process, policy = policy_of(file)
+        if self.data is None:
+            return audit_policy(file.task, process, policy, self.episodes, self.seed, tell).to_json()
+        recorded = self._recorded(file.task.model, self.data)
+        return audit_on_recordings(file.task, process, policy, recorded, self.episodes, self.seed, tell).to_json()
+
+    def _of_traces(self, tell: Any) -> dict[str, Any]:
+        from dataclasses import replace
+
+        from reticent.audit.audit import audit_traces
+        from reticent.audit.trace_files import read_traces
+        from reticent.problem.bound import NO_BOUND
+        from reticent.problem.model import read_problem
+        from reticent.problem.task import Task
+
+        assert self.traces is not None
+        model = read_problem(self.problem) if self.problem else None
+        file = read_traces(self.traces, self.episodes, model, self.seed)
+        task = file.task
+        if model is not None:
+            task = Task(model, NO_BOUND) if task is None else replace(task, model=model)
+        notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
+        found = audit_traces(file.traces, task, None, self.seed, tell, notes).to_json()
+        return {**found, "baselines": [], "same_utility": [], "forgotten": [], "carried": [], "wrong_models": []}
+
+    def _recorded(self, model: "ReleaseModel", folder: Path) -> "Readings":
+        from reticent.data.load import Source, load
+        from reticent.data.readings import ReadingKind, readings
+
+        match model.fitted:
+            case {"recordings": {"name": str(name), **chosen}, "reading": {**reading}}:
+                source = Source(name, folder, map=self.map, **chosen)  # type: ignore[arg-type]
+                return readings(load(source), ReadingKind(**reading))  # type: ignore[arg-type]
+        raise InputError("--data needs a policy for a model that `reticent fit` has made from recordings.")
+
+
+def _print(found: dict[str, Any], page: Path) -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from reticent.report.audit import attack_rows, spaced
+
+    for sentence in found["verdict"]:
+        print(sentence)
+    table = Table(title="Balanced accuracy in %, 95 % intervals", box=SIMPLE, padding=(0, 0, 0, 1), pad_edge=False)
+    for heading in ("attacker", "learned from", "secret", "useful"):
+        table.add_column(heading, justify="left" if heading in ("attacker", "learned from") else "right", no_wrap=True)
+    for attacker, learned_from, secret, useful, *_ in attack_rows(found):
+        table.add_row(attacker, learned_from, secret, useful)
+    Console().print(table)
+    for each in found["observers"]:
+        print(f"Who sees {each['observer']}: {spaced(each['secret']['balanced'])} ({each['attacker']}).")
+    for check in found["checks"]:
+        print(f"{'as it must be' if check['passed'] else 'NOT as it must be'}: {check['name']}. {check['sentence']}")
+    for note in found["notes"]:
+        print(f"- {note}")
+    print(f"Report: {page.resolve()}")

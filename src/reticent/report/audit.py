@@ -1,0 +1,312 @@
+"""The page of an audit: the verdict, then the evidence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from reticent.report.figures import SECRET, USEFUL, Figure
+from reticent.report.page import render_page, save_figures
+
+ATTACKERS = ("#111111", "#2563a8", "#c0392b", "#d98e04", "#7a5195")
+CAPTIONS = {
+    "attackers": "At the end of episodes, on people or episodes the attacker had not learned from. Bars: 95 % "
+    "intervals. The line is guessing.",
+    "over_time": "After so many steps, attackers who learned from the policy's own traces.",
+    "learning": "Whether more traces would tell more: a curve that still rises says that a larger audit may find more.",
+    "observers": "The strongest attacker who sees only part of what is sent.",
+    "calibration": "Where the belief in the most likely secret was so high, how often it was right. On the line, the "
+    "belief is honest; below it, too sure.",
+    "same_utility": "To the left is better: less of the secret for as much of the useful value.",
+    "sessions": "The same secret in one session after the other. Forgotten: every session starts anew, and an "
+    "adversary adds them up. Carried: sessions go on from the last belief.",
+    "wrong_models": "Readings from another channel than the model's; the adversary knows the true one.",
+}
+HEADINGS = (
+    "attacker",
+    "learned from",
+    "secret",
+    "useful",
+    "secret plain",
+    "secret per class",
+    "bits about S",
+    "highest",
+)
+
+
+def write_audit_report(folder: Path) -> Path:
+    """`report.html` and `figures/` from `audit.json` in the folder."""
+    found = json.loads((folder / "audit.json").read_text())
+    figures = audit_figures(found)
+    save_figures(folder / "figures", figures)
+    provenance = {"title": found["title"], **found["provenance"]}
+    bounded = [each for each in found["attacks"] if each["over"]]
+    text = render_page(
+        "audit.html",
+        provenance,
+        figures,
+        CAPTIONS,
+        found=found,
+        headings=HEADINGS,
+        table=attack_rows(found),
+        over=[(_who(each), spaced(each["over"])) for each in bounded],
+        observers=[
+            (each["observer"], each["attacker"], spaced(each["secret"]["balanced"]), spaced(each["useful"]["balanced"]))
+            for each in found["observers"]
+        ],
+        leakage=_leakage(found),
+        settings={
+            "what was audited": found["subject"],
+            "judged on": f"{found['episodes']:,} episodes"
+            + (
+                f" of {found['people']} people, each judged by attackers who had not met them"
+                if found["people"]
+                else ""
+            ),
+            "splits": found["splits"],
+        },
+    )
+    page = folder / "report.html"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def attack_rows(found: dict[str, Any]) -> list[list[str]]:
+    """One line per attacker, the strongest on the secret first."""
+    attacks = sorted(found["attacks"], key=lambda each: -each["secret"]["balanced"]["value"])
+    return [
+        [
+            each["attacker"],
+            each["fitted_on"],
+            spaced(each["secret"]["balanced"]),
+            spaced(each["useful"]["balanced"]),
+            spaced(each["secret"]["accuracy"]),
+            " / ".join("-" if one is None else f"{100 * one['value']:.0f}" for one in each["secret"]["per_class"]),
+            _interval(each["secret"]["bits"]),
+            f"{each['secret']['highest_confidence']:.3f}",
+        ]
+        for each in attacks
+    ]
+
+
+def spaced(estimate: dict[str, float]) -> str:
+    """In percent, with its interval."""
+    return f"{100 * estimate['value']:.1f} [{100 * estimate['low']:.1f}, {100 * estimate['high']:.1f}]"
+
+
+def _interval(estimate: dict[str, float]) -> str:
+    return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
+
+
+def _leakage(found: dict[str, Any]) -> list[list[str]]:
+    kinds = ("shannon_bits", "min_entropy_bits", "maximal_bits")
+    rows = [
+        [f"one raw reading of {each['sensor']} (exact)", *(f"{each[kind]:.3f}" for kind in kinds)]
+        for each in found["channels"]
+    ]
+    if whole := found["leakage"]:
+        rows.append(["a whole episode, to exact Bayes (estimate)", *(_interval(whole[kind]) for kind in kinds)])
+    return rows
+
+
+def _who(each: dict[str, Any]) -> str:
+    return each["attacker"] if each["fitted_on"] == "the model" else f"{each['attacker']}, {each['fitted_on']}"
+
+
+def audit_figures(found: dict[str, Any]) -> dict[str, Figure]:
+    """All figures that there is something to draw for, in the order of the page."""
+    figures: dict[str, Any] = {
+        "attackers": attackers(found),
+        "over_time": over_time(found),
+        "learning": learning(found),
+        "observers": observers(found),
+        "calibration": calibration(found),
+    }
+    if found["baselines"]:
+        figures["same_utility"] = same_utility(found)
+    if found["forgotten"]:
+        figures["sessions"] = sessions(found)
+    if found["wrong_models"]:
+        figures["wrong_models"] = wrong_models(found)
+    return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
+
+
+def attackers(found: dict[str, Any]) -> Figure:
+    """Balanced accuracy on both labels, one line per attacker."""
+    rows = [
+        {"attacker": _who(each), "label": label, **each[name]["balanced"]}
+        for each in found["attacks"]
+        for label, name in (("secret S", "secret"), ("useful U", "useful"))
+    ]
+    return _dots(rows, "attacker", found, "Who names what correctly")
+
+
+def observers(found: dict[str, Any]) -> Figure:
+    """The same for observers who see less."""
+    rows = [
+        {"attacker": each["observer"], "label": label, **each[name]["balanced"]}
+        for each in found["observers"]
+        for label, name in (("secret S", "secret"), ("useful U", "useful"))
+    ]
+    return _dots(rows, "observer", found, "Who sees less")
+
+
+def _dots(rows: list[dict[str, Any]], title: str, found: dict[str, Any], heading: str) -> Figure:
+    data = pl.DataFrame(rows)
+    order = list(dict.fromkeys(row["attacker"] for row in rows))
+    colour = alt.Color(
+        "label:N",
+        title=None,
+        scale=alt.Scale(domain=["secret S", "useful U"], range=[SECRET, USEFUL]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    base = alt.Chart(data).encode(
+        y=alt.Y("attacker:N", title=None, sort=order, axis=alt.Axis(labelLimit=260)),
+        color=colour,
+        tooltip=["attacker", "label", "value", "low", "high"],
+    )
+    axis = alt.X("value:Q", title="balanced accuracy", axis=alt.Axis(format="~%")).scale(zero=False)
+    dots = base.mark_point(filled=True, size=50).encode(x=axis)
+    bars = base.mark_rule().encode(x="low:Q", x2="high:Q")
+    guess = pl.DataFrame(
+        {"label": ["secret S", "useful U"], "value": [1 / len(found["secrets"]), 1 / len(found["useful"])]}
+    )
+    lines = alt.Chart(guess).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="value:Q", color=colour)
+    return alt.layer(lines, bars, dots).properties(title=heading)
+
+
+def over_time(found: dict[str, Any]) -> Figure:
+    """Balanced accuracy on the secret after so many steps."""
+    rows = [
+        {"attacker": each["attacker"], "step": each["step"], **each["secret"]}
+        for each in found["over_time"]
+        if each["step"] is not None and each["fitted_on"] != "random traces"
+    ]
+    return _curves(rows, "step", "steps since the start", "The secret over time", alt.Scale(type="log"))
+
+
+def learning(found: dict[str, Any]) -> Figure:
+    """Balanced accuracy on the secret of attackers who learned from less."""
+    rows = [{**each, **each["secret"]} for each in found["learning"]]
+    for row in rows:
+        del row["secret"]
+    return _curves(rows, "episodes", "episodes learned from", "Would more traces tell more?", alt.Scale(type="log"))
+
+
+def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, scale: alt.Scale) -> Figure:
+    data = pl.DataFrame(rows)
+    names = list(dict.fromkeys(data["attacker"]))
+    base = alt.Chart(data).encode(
+        x=alt.X(f"{x}:Q", title=title, scale=scale),
+        color=alt.Color(
+            "attacker:N",
+            title=None,
+            scale=alt.Scale(domain=names, range=list(ATTACKERS[: len(names)])),
+            legend=alt.Legend(orient="bottom", columns=2),
+        ),
+        tooltip=list(data.columns),
+    )
+    axis = alt.Axis(format="~%")
+    line = base.mark_line(point=True).encode(
+        y=alt.Y("value:Q", title="balanced accuracy on S", axis=axis).scale(zero=False)
+    )
+    band = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
+    return alt.layer(band, line).properties(title=heading)
+
+
+def calibration(found: dict[str, Any]) -> Figure:
+    """How often the belief in the most likely secret was right, by how high it was."""
+    data = pl.DataFrame(found["calibration"])
+    straight = alt.Chart(pl.DataFrame({"believed": [0.0, 1.0], "right": [0.0, 1.0]}))
+    limits = alt.Scale(domain=(max(0.0, 1 / len(found["secrets"]) - 0.05), 1.0), clamp=True)
+    x = alt.X("believed:Q", title=f"belief in the most likely secret ({found['calibrated']})", scale=limits)
+    y = alt.Y("right:Q", title="how often it is right", scale=alt.Scale(domain=(0, 1)))
+    line = straight.mark_line(strokeDash=[4, 3], color="#888888", clip=True).encode(x=x, y=y)
+    size = alt.Size("episodes:Q", title="episodes", legend=alt.Legend(orient="bottom"))
+    dots = alt.Chart(data).mark_point(filled=True, color=SECRET).encode(x=x, y=y, size=size)
+    return alt.layer(line, dots).properties(title=f"Calibration (error {found['calibration_error']:.3f})")
+
+
+def same_utility(found: dict[str, Any]) -> Figure:
+    """Baselines' curves, and the policy."""
+    data = pl.DataFrame(found["baselines"])
+    names = list(dict.fromkeys(data["policy"]))
+    base = alt.Chart(data).encode(
+        x=alt.X("secret:Q", title="balanced accuracy on the secret S", axis=alt.Axis(format="~%")).scale(zero=False),
+        y=alt.Y("useful:Q", title="balanced accuracy on the useful U", axis=alt.Axis(format="~%")).scale(zero=False),
+        color=alt.Color(
+            "policy:N",
+            title=None,
+            scale=alt.Scale(domain=names, range=list(ATTACKERS[1 : 1 + len(names)])),
+            legend=alt.Legend(orient="bottom", columns=2),
+        ),
+        tooltip=["policy", "threshold", "useful", "secret", "releases"],
+    )
+    exact = [each for each in found["attacks"] if each["attacker"] == "Bayes with the true model"]
+    attacks = exact or found["attacks"]
+    own = pl.DataFrame(
+        {name: [max(each[name]["balanced"]["value"] for each in attacks)] for name in ("useful", "secret")}
+    )
+    star = alt.Chart(own).mark_point(shape="diamond", filled=True, size=140, color="#111111")
+    label = alt.Chart(own).mark_text(dx=-10, align="right", text="audited").encode(x="secret:Q", y="useful:Q")
+    curve = base.mark_line(point=True).encode(order="threshold:Q")
+    return alt.layer(curve, star.encode(x="secret:Q", y="useful:Q"), label).properties(
+        title="The same by simpler means"
+    )
+
+
+def sessions(found: dict[str, Any]) -> Figure:
+    """The adversary's confidence in the secret over sessions."""
+    rows = [
+        {"way": way, "sessions": each["sessions"], **each["confidence"]}
+        for way in ("forgotten", "carried")
+        for each in found[way]
+    ]
+    base = alt.Chart(pl.DataFrame(rows)).encode(
+        x=alt.X("sessions:Q", title="sessions with the same secret"),
+        color=alt.Color(
+            "way:N",
+            title=None,
+            scale=alt.Scale(domain=["forgotten", "carried"], range=["#c0392b", "#2563a8"]),
+            legend=alt.Legend(orient="bottom"),
+        ),
+        tooltip=["way", "sessions", "value", "low", "high"],
+    )
+    line = base.mark_line(point=True).encode(
+        y=alt.Y("value:Q", title="mean confidence in the secret").scale(domain=(1 / len(found["secrets"]), 1))
+    )
+    layers = [base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q"), line]
+    if found["limit"]:
+        bound = alt.Chart(pl.DataFrame({"value": [found["limit"]]}))
+        layers.append(bound.mark_rule(strokeDash=[4, 3], color="#888888").encode(y="value:Q"))
+    return alt.layer(*layers).properties(title="Session after session")
+
+
+def wrong_models(found: dict[str, Any]) -> Figure:
+    """Accuracy on the secret, and violations, of an adversary who knows the true channel."""
+    rows = []
+    for each in found["wrong_models"]:
+        for name, measure in (("accuracy on S", "accuracy_secret"), ("episodes over the bound", "violation_rate")):
+            if number := each["found"][measure]:
+                rows.append({"change": each["change"], "size": each["size"], "measure": name, **number})
+    base = alt.Chart(pl.DataFrame(rows)).encode(
+        x=alt.X("size:Q", title=None),
+        color=alt.Color(
+            "measure:N",
+            title=None,
+            scale=alt.Scale(domain=["accuracy on S", "episodes over the bound"], range=[SECRET, "#111111"]),
+            legend=alt.Legend(orient="bottom"),
+        ),
+        tooltip=["change", "size", "measure", "value", "low", "high"],
+    )
+    line = base.mark_line(point=True).encode(y=alt.Y("value:Q", title=None, axis=alt.Axis(format="~%")))
+    band = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
+    return (
+        alt.layer(band, line)
+        .properties(width=170, height=230)
+        .facet(column=alt.Column("change:N", title=None))
+        .resolve_scale(x="independent")
+        .properties(title="If the model is wrong")
+    )
