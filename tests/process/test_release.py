@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.contracts import check_process
+from reticent.errors import InputError
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
@@ -134,6 +135,44 @@ def test_readings_follow_the_channel_of_the_hidden_pair():
     chance = two_binary_sensors().channel[0, int(state.secret), int(state.useful), 1]
     # Four standard errors of a share over 20 000 draws are at most 0.0142.
     assert abs(float(symbols.mean()) - chance) < 0.0142
+
+
+def test_an_episode_can_start_at_any_public_state_with_a_given_secret():
+    process, _ = start(two_binary_sensors(), InformationBound(0.5))
+    belief, secret = jnp.array([[0.1, 0.3], [0.5, 0.1]]), jnp.array(0)
+    public = process.public(belief, jnp.array(0.499))
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    states = jax.vmap(lambda key: process.resume(key, public, secret))(keys)
+    assert np.array_equal(states.public.belief[0], belief)
+    assert states.public.allowed[0].tolist() == [False, False, True]
+    assert not states.step.any()
+    assert not states.secret.any()
+    # U given the secret is 1 with chance .3 / .4; four standard errors of a share over 20 000 draws are .0122.
+    assert abs(float(states.useful.mean()) - 0.75) < 0.0122
+
+
+@pytest.mark.parametrize("enforce", ["penalty", "withhold"])
+def test_sensors_may_follow_another_channel_than_the_believed_one(enforce):
+    process, state = start(two_binary_sensors(), ConfidenceBound(0.6), enforce=enforce)
+    channel = two_binary_sensors().channel
+    for seed in range(5):
+        plain, same = (step(p, state, 0, seed) for p in (process, process.with_truth(channel)))
+        assert jax.tree.all(jax.tree.map(np.array_equal, plain, same))
+    always_one = process.with_truth(np.zeros_like(channel) + np.array([0.0, 1.0])[None, None, None])
+    after = step(always_one, state, 1)
+    joint = np.asarray(state.public.belief) * channel[1, :, :, 1]
+    assert after.symbol == 1
+    assert np.allclose(after.state.public.belief, joint / joint.sum())
+
+
+def test_a_true_channel_that_the_model_cannot_account_for_is_refused():
+    process, _ = start(tells_both(), ConfidenceBound(0.9))
+    with pytest.raises(InputError, match="impossible"):
+        process.with_truth(np.full((1, 2, 2, 4), 0.25))
+    with pytest.raises(InputError, match="shape"):
+        process.with_truth(np.full((1, 2, 2, 2), 0.5))
+    with pytest.raises(InputError, match="sum to one"):
+        process.with_truth(np.full((1, 2, 2, 4), 0.2))
 
 
 def test_symbols_of_probability_zero_are_never_drawn():

@@ -7,14 +7,14 @@ import numpy as np
 from reticent.problem.model import ReleaseModel
 
 
-def synthetic(seed: int = 0) -> ReleaseModel:
+def synthetic(seed: int = 0, noise: float = 1.0) -> ReleaseModel:
     """Three secrets, three useful values, three sensors, fifty symbols (paper, section V-B).
 
     Sensor a sees u as a normal of mean 1 + u when the secret is 2 - a, and as pure noise otherwise: whatever
-    says something about U says as much about S.
+    says something about U says as much about S. `noise` scales all standard deviations.
     """
     sensors, secrets, useful, z = 3, 3, 3, np.linspace(-4.5, 7.5, 50)
-    deviation = np.random.default_rng(seed).uniform(0.5, 1.5, (sensors, secrets, useful))
+    deviation = noise * np.random.default_rng(seed).uniform(0.5, 1.5, (sensors, secrets, useful))
     a, s, u = np.indices(deviation.shape)
     mean = np.where(s == 2 - a, 1.0 + u, 0.0)
     density = np.exp(-0.5 * ((z - mean[..., None]) / deviation[..., None]) ** 2)

@@ -17,6 +17,7 @@ The contract, one test each in tests/process/test_release.py:
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Bool, Float
 
 from reticent.belief.bayes import correct, normalise, secret_joint, secret_marginal, useful_joint
@@ -66,7 +67,7 @@ class Outlook(eqx.Module):
 class ReleaseProcess(Process):
     """The process of a task with a finite model: exact belief, exact information, and the guarantee.
 
-    What the sensors say is drawn from the model, or `recorded`.
+    What the sensors say is drawn from the model, from another channel (the `truth`), or `recorded`.
     """
 
     channel: Channel
@@ -74,6 +75,7 @@ class ReleaseProcess(Process):
     # Of the prior, where every episode starts: solved once, not at every restart.
     first_kernels: Kernels | None
     recorded: Recorded | None
+    truth: Channel | None
 
     def __init__(self, task: Task) -> None:
         if task.enforce == "answer":
@@ -84,6 +86,7 @@ class ReleaseProcess(Process):
         self.rule = {"withhold": Withhold(), "coarsen": Coarsen()}.get(task.enforce)
         self.first_kernels = _kernels(self.rule, self.prior, self.channel, self.limit)
         self.recorded = None
+        self.truth = None
 
     def replaying(self, recorded: Recorded) -> "ReleaseProcess":
         """The process in which sensors say what they said to people, and the belief is still the model's.
@@ -92,6 +95,22 @@ class ReleaseProcess(Process):
         believe is for an audit to find out.
         """
         return eqx.tree_at(lambda p: p.recorded, self, recorded, is_leaf=lambda x: x is None)
+
+    def with_truth(self, channel: Float[np.ndarray, "A S U Z"]) -> "ReleaseProcess":
+        """The process in which sensors follow this channel, and the belief is still the model's.
+
+        Whatever a sensor can say of a pair, the model must call possible: its belief could not account for it.
+        """
+        if self.recorded is not None:
+            raise InputError("The readings are recorded ones: no other channel can draw them.")
+        if channel.shape != self.channel.shape:
+            raise InputError(f"The true channel must have the model's shape {self.channel.shape}, not {channel.shape}.")
+        if (channel < 0).any() or not np.allclose(channel.sum(-1), 1.0, rtol=0, atol=ROUNDING):
+            raise InputError("Every row of the true channel must hold probabilities that sum to one.")
+        possible = np.asarray(self.channel) > 0
+        if ((channel > 0) & ~possible & (np.asarray(self.prior) > 0)[None, :, :, None]).any():
+            raise InputError("The true channel gives readings of a pair that the model calls impossible for this pair.")
+        return eqx.tree_at(lambda p: p.truth, self, jnp.asarray(channel), is_leaf=lambda x: x is None)
 
     def with_value_kernels(self, going_on: CostToGo, refinements: int = REFINEMENTS) -> "ReleaseProcess":
         """The process whose merged symbols carry what going on is worth, instead of labels only."""
@@ -118,6 +137,13 @@ class ReleaseProcess(Process):
         public = self._public(self.prior, jnp.zeros(()), self.first_kernels)
         return ReleaseState(public, jnp.zeros((), int), secret, useful, row)
 
+    def resume(self, key: PRNGKey, public: PublicState, secret: Index) -> ReleaseState:
+        """An episode that starts at this public state with this secret; U is drawn from the belief given the secret."""
+        # A recorded episode is somebody else's each time.
+        assert self.recorded is None
+        useful = draw(key, public.belief[secret])
+        return ReleaseState(public, jnp.zeros((), int), secret, useful, None)
+
     def public(self, belief: Belief, spent_bits: Scalar) -> PublicState:
         """The public state at a belief, with the actions that a policy may take. Stop is always allowed."""
         return self._public(belief, spent_bits, _kernels(self.rule, belief, self.channel, self.limit))
@@ -135,7 +161,7 @@ class ReleaseProcess(Process):
 
     def emissions(self, public: PublicState) -> Float[Array, "A S U Y"]:
         """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
-        return self.channel if public.kernels is None else emitted(self.channel, public.kernels)
+        return _sent(self.channel, public.kernels)
 
     def may_enter_forbidden(self, belief: Belief) -> Bool[Array, "A Z"]:
         """Which symbol of which sensor can occur and lands in F. A hair inside F counts, so that rounding cannot."""
@@ -158,12 +184,13 @@ class ReleaseProcess(Process):
 
     def step(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
         """Release one reading of the chosen sensor, or stop."""
-        sensor, public = jnp.minimum(action, self.sensors - 1), state.public
+        sensor, kernels = jnp.minimum(action, self.sensors - 1), state.public.kernels
         if self.recorded is None:
-            symbol = draw(key, self.emissions(public)[sensor, state.secret, state.useful])
+            speaking = self.channel if self.truth is None else self.truth
+            symbol = draw(key, _sent(speaking, kernels)[sensor, state.secret, state.useful])
         else:
             assert state.row is not None
-            symbol = self.recorded.symbol(key, state.row, sensor, public.kernels)
+            symbol = self.recorded.symbol(key, state.row, sensor, kernels)
         return self._after(state, action, symbol)
 
     def _after(self, state: ReleaseState, action: Index, symbol: Index) -> Transition:
@@ -193,6 +220,11 @@ class ReleaseProcess(Process):
             terminated=terminated,
             truncated=~terminated & (step >= self.horizon),
         )
+
+
+def _sent(channel: Channel, kernels: Kernels | None) -> Float[Array, "A S U Y"]:
+    """Law of what leaves the device where the sensors follow this channel."""
+    return channel if kernels is None else emitted(channel, kernels)
 
 
 @eqx.filter_jit

@@ -146,13 +146,13 @@ def simulate(process: Process, act: Act, count: int, seed: int) -> Episode:
 
     Pieces of one size, whatever the count, so that a policy is compiled once for all its simulations.
     """
-    records = _in_threads(lambda key: jax.device_get(_simulate_piece(process, act, key)), _piece_keys(count, seed))
+    records = in_threads(lambda key: jax.device_get(_simulate_piece(process, act, key)), _piece_keys(count, seed))
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *records)
 
 
 def simulate_traced(process: Process, act: Act, count: int, seed: int) -> tuple[Episode, Sent]:
     """The same episodes as `simulate`, with all that was sent, in order; `episode` counts from 0 to `count`."""
-    pieces = _in_threads(lambda key: _trace_piece(process, act, key), _piece_keys(count, seed))
+    pieces = in_threads(lambda key: _trace_piece(process, act, key), _piece_keys(count, seed))
     records = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *(records for records, _ in pieces))
     size = LANES * EPISODES_PER_LANE
     traces = [eqx.tree_at(lambda s: s.episode, sent, sent.episode + i * size) for i, (_, sent) in enumerate(pieces)]
@@ -164,7 +164,7 @@ def _piece_keys(count: int, seed: int) -> PRNGKey:
     return jax.random.split(jax.random.key(seed), -(-count // (LANES * EPISODES_PER_LANE)))
 
 
-def _in_threads(run: Callable[[PRNGKey], Piece], keys: PRNGKey) -> list[Piece]:
+def in_threads(run: Callable[[PRNGKey], Piece], keys: PRNGKey) -> list[Piece]:
     """One piece after the other where compiled code keeps one core busy, several side by side where there are more."""
     # The first compiles, so that the others need not compile the same thing at the same time.
     first = run(keys[0])
