@@ -183,12 +183,13 @@ def audit_traces(
 
 
 def _learned(seed: int, tell: Tell) -> list[Callable[[], Attacker]]:
-    return [
-        Counting,
-        lambda: Logistic(seed),
-        lambda: BoostedTrees(seed),
-        lambda: Lstm(seed, lambda done, loss: tell(f"LSTM: update {done}, loss {loss:.3f}")),
-    ]
+    """All who learn."""
+    return [*_quick(seed), lambda: Lstm(seed, lambda done, loss: tell(f"LSTM: update {done}, loss {loss:.3f}"))]
+
+
+def _quick(seed: int) -> list[Callable[[], Attacker]]:
+    """Those who need no network."""
+    return [Counting, lambda: Logistic(seed), lambda: BoostedTrees(seed)]
 
 
 def _bayes_name(model: ReleaseModel) -> str:
@@ -309,11 +310,11 @@ def _learning(
 
 
 def _observed(traces: Traces, splits: Any, resampler: Resampler, seed: int, tell: Tell) -> Iterator[Observed]:
-    """Observers who see less, with the attackers that need no network."""
+    """Observers who see less."""
     for observer in OBSERVERS:
         tell(f"who sees {observer}")
         seen, best = traces.seen_by(observer), None
-        for make in (Counting, lambda: Logistic(seed), lambda: BoostedTrees(seed)):
+        for make in _quick(seed):
             said = []
             for rows in splits:
                 attacker = make()

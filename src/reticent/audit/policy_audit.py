@@ -78,7 +78,7 @@ def audit_policy(
     changes = [("spread of the readings times", size, sharpened(channel, size)) for size in FACTORS]
     changes += [("share of readings that others give", size, mixed(channel, size)) for size in SHARES]
     wrong = [
-        WrongModel(change, size, mismatch(process, policy, jnp.asarray(true), MISMATCH_EPISODES, seed))
+        WrongModel(change, size, mismatch(process, policy, true, MISMATCH_EPISODES, seed))
         for change, size, true in changes
     ]
     same = at_same_utility(points, exact.useful.balanced.value)

@@ -187,7 +187,9 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
         symbol=None,
         reading=None,
         stopped=first["stopped"].to_numpy(),
-        person=first["person"].rank("dense").to_numpy() - 1 if "person" in first.columns else np.arange(len(first)),
+        person=first["person"].rank("dense").cast(pl.Int64).to_numpy() - 1
+        if "person" in first.columns
+        else np.arange(len(first)),
         secret=_index(first["secret"], names.secrets, "secret"),
         useful=_index(first["useful"], names.useful, "useful"),
         names=names,

@@ -1,0 +1,304 @@
+"""The audit as a whole: what it says of policies whose leak is known, and of traces that are not as they should be."""
+
+import json
+from dataclasses import replace
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+import pytest
+
+from reticent.audit.attackers import Counting, Logistic
+from reticent.audit.audit import Attack, Audit, audit_traces
+from reticent.audit.comparison import Point, at_same_utility
+from reticent.audit.leakage import channel_leakage, policy_leakage
+from reticent.audit.measures import Resampler, calibration, calibration_error, named
+from reticent.audit.play import play
+from reticent.audit.trace_files import read_traces, write_traces
+from reticent.audit.traces import NOTHING
+from reticent.belief.information import secret_information_bits
+from reticent.errors import InputError
+from reticent.policy.policy import RandomSensor
+from reticent.problem.bound import NO_BOUND, ConfidenceBound
+from reticent.problem.model import ReleaseModel
+from reticent.problem.synthetic import two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.release import ReleaseProcess
+from reticent.process.rollout import simulate_traced
+
+MODEL = two_binary_sensors()
+FREE = Task(MODEL, NO_BOUND, horizon=4)
+KEPT = Task(MODEL, ConfidenceBound(0.8), enforce="withhold", horizon=4)
+
+
+@pytest.fixture(autouse=True)
+def quick_attackers(monkeypatch):
+    """Those that learn in no time: the others have tests of their own."""
+    monkeypatch.setattr("reticent.audit.audit._learned", lambda seed, tell: [Counting, lambda: Logistic(seed)])
+    monkeypatch.setattr("reticent.audit.audit._quick", lambda seed: [Counting, lambda: Logistic(seed)])
+
+
+def released(task, count=6000, seed=0, threshold=0.95):
+    return play(task, ReleaseProcess(task), RandomSensor(jnp.asarray(threshold)), count, seed)[1]
+
+
+def test_an_open_policy_is_found_open_and_bayes_is_honest():
+    found = audit_traces(released(FREE), FREE)
+    assert found.passed
+    assert {check.name for check in found.checks} == {"exact Bayes is honest", "nobody beats exact Bayes"}
+    best = found.strongest
+    assert best.secret.balanced.low > 0.55
+    exact = next(attack for attack in found.attacks if attack.fitted_on == "the model")
+    # Accuracy and confidence of an exact belief are the same number, up to chance.
+    assert abs(exact.secret.accuracy.value - exact.secret.confidence.value) < 0.03
+    assert "names the secret correctly in" in found.verdict[0]
+    assert json.loads(json.dumps(found.to_json()))["passed"] is True
+
+
+def test_a_silent_policy_is_not_told_apart_from_guessing():
+    found = audit_traces(released(FREE, threshold=0.0), FREE)
+    assert found.strongest.secret.balanced.value == pytest.approx(0.5, abs=0.03)
+    assert "not told apart from" in found.verdict[0]
+    assert found.leakage is not None
+    assert found.leakage.shannon_bits.value == pytest.approx(0.0, abs=1e-9)
+    assert found.leakage.maximal_bits.value == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_planted_side_channel_is_caught():
+    traces = released(FREE)
+    # The sensor that speaks last is chosen by the secret; what it says is drawn from the model as ever.
+    planted = traces.sensor.copy()
+    last = np.maximum(traces.length - 1, 0)
+    planted[np.arange(len(traces)), last] = traces.secret
+    assert traces.symbol is not None
+    rng = np.random.default_rng(0)
+    one = rng.random(len(traces)) < MODEL.channel[traces.secret, traces.secret, traces.useful, 1]
+    symbol = traces.symbol.copy()
+    symbol[np.arange(len(traces)), last] = one
+    spoke = planted != NOTHING
+    likelihood = np.where(spoke[:, :, None, None], MODEL.channel[planted, :, :, symbol], 1.0)
+    found = audit_traces(replace(traces, sensor=planted, symbol=symbol, likelihood=likelihood), FREE)
+    assert not found.passed
+    assert found.verdict[0].startswith("Not as it must be")
+    assert "more than the model and the public rule explain" in found.verdict[0]
+    metadata = next(each for each in found.observers if each.observer == "which sensors")
+    silent = next(each for each in found.observers if each.observer == "when it stopped")
+    assert metadata.secret.balanced.low > silent.secret.balanced.high + 0.1
+
+
+def test_the_bound_is_checked_under_a_guarantee():
+    found = audit_traces(released(KEPT), KEPT)
+    assert found.passed
+    assert [check.name for check in found.checks][-1] == "the bound holds"
+    assert any("reaches the bound 0.8 in 0.0 %" in sentence for sentence in found.verdict)
+    # The same traces under a promise that was never made.
+    broken = audit_traces(released(KEPT), replace(KEPT, bound=ConfidenceBound(0.6)))
+    assert [check.passed for check in broken.checks if check.name == "the bound holds"] == [False]
+
+
+class Spy(Counting):
+    """Remembers whom it met, and whom it judged."""
+
+    judged: ClassVar[list] = []
+
+    def fit(self, traces):
+        self.met = set(traces.person)
+        super().fit(traces)
+
+    def confidence(self, traces):
+        assert not self.met & set(traces.person)
+        Spy.judged += np.unique(traces.person).tolist()
+        return super().confidence(traces)
+
+
+def test_people_are_judged_by_attackers_who_have_not_met_them(monkeypatch):
+    for place in ("_learned", "_quick"):
+        monkeypatch.setattr(f"reticent.audit.audit.{place}", lambda *_: [Spy])
+    traces = released(FREE, count=1200)
+    traces = replace(traces, person=np.arange(1200) % 6, likelihood=None)
+    random = replace(released(FREE, count=600, seed=1), person=np.arange(600) % 6, likelihood=None)
+    found = audit_traces(traces, random=random)
+    assert found.people == 6
+    assert found.splits == 5
+    assert not found.checks
+    assert set(Spy.judged) == set(range(6))
+
+
+def test_what_there_is_nothing_to_find_in_is_refused():
+    traces = released(FREE, count=300)
+    with pytest.raises(InputError, match="same secret value"):
+        audit_traces(traces.take(traces.secret == 0))
+    with pytest.raises(InputError, match="one person"):
+        audit_traces(replace(traces, person=np.zeros(300, int)))
+
+
+def test_leakage_of_a_channel_by_hand():
+    # A sensor that tells two secrets apart, with prior (.75, .25): .811 bits, one at most, log2(4/3) in guesses.
+    model = ReleaseModel(
+        np.array([[0.75], [0.25]]), np.eye(2).reshape(1, 2, 1, 2), ("a", "b"), ("u",), ("x",), ("0", "1")
+    )
+    [found] = channel_leakage(model)
+    assert found.shannon_bits == pytest.approx(0.8112781)
+    assert found.min_entropy_bits == pytest.approx(np.log2(4 / 3))
+    assert found.maximal_bits == pytest.approx(1.0)
+
+
+def test_leakage_of_channels_is_the_information_of_one_release():
+    for each, bits in zip(
+        channel_leakage(MODEL),
+        secret_information_bits(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel)),
+        strict=True,
+    ):
+        assert each.shannon_bits == pytest.approx(float(bits), abs=1e-9)
+        assert each.shannon_bits <= each.maximal_bits
+        assert each.min_entropy_bits <= each.maximal_bits + 1e-12
+
+
+def test_leakage_of_a_policy_over_all_its_traces():
+    # Four beliefs, equally likely: the sums over them are exact.
+    belief = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    found = policy_leakage(belief, np.array([0.5, 0.5]), Resampler(np.arange(4)))
+    assert found.shannon_bits.value == pytest.approx(0.5)
+    assert found.vulnerability.value == pytest.approx(0.75)
+    assert found.min_entropy_bits.value == pytest.approx(np.log2(1.5))
+    assert found.maximal_bits.value == pytest.approx(np.log2(1.5))
+
+
+def test_measures_by_hand():
+    belief = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
+    truth = np.array([0, 0, 1, 1])
+    found = named(belief, truth, Resampler(np.arange(4)))
+    assert found.accuracy.value == 0.75
+    assert found.balanced.value == 0.75
+    assert [one.value for one in found.per_class if one] == [1.0, 0.5]
+    assert found.highest_confidence == 0.9
+    assert found.confidence.value == pytest.approx(0.75)
+    assert found.bits.value == pytest.approx(1 + np.log2([0.9, 0.8, 0.7, 0.4]).mean())
+    bins = calibration(belief, truth)
+    assert sum(each["episodes"] for each in bins) == 4
+    assert calibration_error(bins) == pytest.approx((0.1 + 0.2 + 0.3 + 0.6) / 4)
+
+
+def test_the_bootstrap_is_over_people():
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(20), 500)
+    # Whole people are right or wrong: 10,000 episodes are worth twenty.
+    right = np.repeat(rng.random(20) < 0.5, 500).astype(float)
+    by_person = Resampler(person).ratio(right)
+    by_episode = Resampler(np.arange(10_000)).ratio(right)
+    assert by_person.high - by_person.low > 10 * (by_episode.high - by_episode.low)
+    # A binomial of twenty has a standard error of .11.
+    assert by_person.high - by_person.low == pytest.approx(2 * 1.96 * 0.112, rel=0.25)
+
+
+def test_the_same_utility_is_read_off_the_curve():
+    points = [Point("a", 0.0, 0.5, 0.5, 0.0), Point("a", 1.0, 0.9, 0.7, 2.0), Point("b", 0.0, 0.8, 0.6, 1.0)]
+    assert [each.secret for each in at_same_utility(points, 0.7)] == [pytest.approx(0.6), None]
+
+
+class TestFiles:
+    """Traces from Parquet files, of this system or of another."""
+
+    @pytest.fixture
+    def written(self, tmp_path):
+        process = ReleaseProcess(KEPT)
+        records, sent = simulate_traced(process, RandomSensor(jnp.asarray(0.95)).act, 500, 0)
+        write_traces(tmp_path / "t.parquet", KEPT, process, records, sent)
+        return tmp_path / "t.parquet", records
+
+    def test_our_own_are_read_back_with_their_task_and_exact_beliefs(self, written):
+        path, records = written
+        file = read_traces(path, 1000)
+        assert file.task is not None
+        assert file.task.bound == KEPT.bound
+        assert (file.traces.length == np.asarray(records.releases)).all()
+        assert (file.traces.secret == np.asarray(records.secret)).all()
+        belief = file.traces.likelihood
+        assert belief is not None
+        belief = MODEL.prior * belief.prod(1)
+        assert np.allclose(belief / belief.sum((1, 2), keepdims=True), records.belief)
+
+    def test_of_too_many_episodes_a_random_part_is_read(self, written):
+        path, _ = written
+        file = read_traces(path, 100)
+        assert 60 < len(file.traces) < 140
+        assert file.episodes == 500
+        assert "drawn at random" in file.notes[0]
+
+    def test_others_with_readings_and_people(self, tmp_path):
+        rng = np.random.default_rng(0)
+        rows = [
+            {"episode": 7 * e, "step": t, "sensor": "heart", "reading": [float(rng.normal()), 1.0 * t]}
+            | {"secret": e % 2, "useful": "sit" if e % 3 else "walk", "person": f"p{e % 4}"}
+            for e in range(40)
+            for t in range(1 + e % 3)
+        ]
+        rng.shuffle(rows)
+        path = tmp_path / "other.parquet"
+        pl.DataFrame(rows).write_parquet(path)
+        file = read_traces(path, 1000)
+        assert file.task is None
+        assert file.traces.reading is not None
+        assert file.traces.reading.shape == (40, 3, 2)
+        assert (file.traces.length == 1 + np.arange(40) % 3).all()
+        assert (file.traces.reading[2, :, 1] == [0, 1, 2]).all()
+        assert (file.traces.person == np.arange(40) % 4).all()
+        assert not file.traces.stopped.any()
+        assert file.traces.names.secrets == ("0", "1")
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            (lambda t: t.drop("secret"), r"\['secret'\] are missing"),
+            (lambda t: t.drop("symbol"), "One of the columns"),
+            (lambda t: t.with_columns(sensor=None), "'sensor' has 4 empty cells"),
+            (lambda t: t.with_columns(secret=pl.Series(["a", "b", "a", "b"])), "'secret' changes within"),
+            (lambda t: t.with_columns(step=pl.lit(0)), "step 0 more than once"),
+            (lambda t: t.with_columns(sensor=pl.Series(["stop", "x", "x", "stop"])), "goes on after its stop"),
+            (lambda t: t.with_columns(symbol=pl.Series(["1", None, "1", "1"])), "1 releases have no symbol"),
+            (lambda t: t.with_columns(step=pl.Series([0.5, 1, 0, 1])), "whole numbers"),
+            (lambda t: t.rename({"symbol": "reading"}), "must hold numbers"),
+            (lambda t: t.clear(), "no rows"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, tmp_path, change, sentence):
+        table = pl.DataFrame(
+            {
+                "episode": [0, 0, 1, 1],
+                "step": [0, 1, 0, 1],
+                "sensor": ["x", "x", "x", "stop"],
+                "symbol": ["1", "0", "1", None],
+                "secret": ["a", "a", "b", "b"],
+                "useful": ["u", "u", "v", "v"],
+            }
+        )
+        path = tmp_path / "t.parquet"
+        table.write_parquet(path)
+        assert len(read_traces(path, 10).traces) == 2
+        change(table).write_parquet(path)
+        with pytest.raises(InputError, match=sentence):
+            read_traces(path, 10)
+
+    def test_a_model_that_is_not_of_these_traces_is_refused(self, written, tmp_path):
+        with pytest.raises(InputError, match="Cannot read"):
+            read_traces(tmp_path / "nothing.parquet", 10)
+        (tmp_path / "text.parquet").write_text("no parquet")
+        with pytest.raises(InputError, match="Cannot read"):
+            read_traces(tmp_path / "text.parquet", 10)
+        other = replace(MODEL, sensors=("left", "right"))
+        with pytest.raises(InputError, match="does not know the sensor"):
+            read_traces(written[0], 1000, other)
+
+
+def test_an_audit_says_who_is_strongest():
+    numbers = named(np.eye(2), np.arange(2), Resampler(np.arange(2)))
+    weak = named(np.full((2, 2), 0.5), np.arange(2), Resampler(np.arange(2)))
+    attacks = [
+        Attack("weak", "random traces", weak, numbers, None),
+        Attack("strong", "the policy's own traces", numbers, weak, None),
+    ]
+    found = Audit(2, None, 1, ("a", "b"), ("u", "v"), None, None, attacks, [], [], [], [], 0.0, "", [], None, [])
+    assert found.strongest.attacker == "strong"
+    assert "strong (the policy's own traces), names the secret correctly in 100.0 %" in found.verdict[0]
+    assert "(weak (random traces))" in found.verdict[1]
