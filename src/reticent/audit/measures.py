@@ -45,13 +45,14 @@ class Resampler:
         """A mean, or a ratio of two sums."""
         pair = np.stack([over, np.ones(len(over)) if under is None else under], axis=1)
         whole, drawn = self.totals(pair.astype(float))
-        return self.estimate(whole[0] / whole[1], drawn[:, 0] / np.maximum(drawn[:, 1], 1e-300))
+        return percentiles(whole[0] / whole[1], drawn[:, 0] / np.maximum(drawn[:, 1], 1e-300))
 
-    def estimate(self, value: float, drawn: Float[np.ndarray, " B"]) -> Estimate:
-        """The value with the percentiles of its draws."""
-        tail = 50 * (1 - CONFIDENCE_LEVEL)
-        low, high = np.nanpercentile(drawn, [tail, 100 - tail])
-        return Estimate(float(value), float(min(low, value)), float(max(high, value)), "bootstrap")
+
+def percentiles(value: float, drawn: Float[np.ndarray, " B"]) -> Estimate:
+    """The value with the percentiles of its draws."""
+    tail = 50 * (1 - CONFIDENCE_LEVEL)
+    low, high = np.nanpercentile(drawn, [tail, 100 - tail])
+    return Estimate(float(value), float(min(low, value)), float(max(high, value)), "bootstrap")
 
 
 @dataclass(frozen=True)
@@ -80,24 +81,41 @@ def named(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"], resamp
     classes = belief.shape[1]
     right = belief.argmax(1) == truth
     hot = np.eye(classes)[truth]
-    whole, drawn = resampler.totals(np.concatenate([hot * right[:, None], hot], axis=1))
-    present = whole[classes:] > 0
-
-    def balanced(totals: np.ndarray) -> Any:
-        counts = np.where(totals[..., classes:] > 0, totals[..., classes:], np.nan)
-        return np.nanmean((totals[..., :classes] / counts)[..., present], axis=-1)
-
+    present = np.isin(np.arange(classes), truth)
     per_class = [resampler.ratio(hot[:, c] * right, hot[:, c]) if present[c] else None for c in range(classes)]
     own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
     gained = np.log2(own) + _entropy_bits(hot.mean(0))
     return Named(
         accuracy=resampler.ratio(right.astype(float)),
-        balanced=resampler.estimate(balanced(whole), balanced(drawn)),
+        balanced=percentiles(*_balanced(hot * right[:, None], hot, resampler)),
         per_class=per_class,
         confidence=resampler.ratio(belief.max(1)),
         highest_confidence=float(belief.max()),
         bits=resampler.ratio(gained),
     )
+
+
+def _balanced(
+    right: Float[np.ndarray, "N C"], count: Float[np.ndarray, "N C"], resampler: Resampler
+) -> tuple[float, Float[np.ndarray, " B"]]:
+    """The mean over classes of how often each is named right, and the same in each draw. A class that is in no episode
+    of a draw does not count there."""
+    classes, present = right.shape[1], count.sum(0) > 0
+    whole, drawn = resampler.totals(np.concatenate([right, count], axis=1))
+
+    def mean(totals: Float[np.ndarray, "D C"]) -> Float[np.ndarray, " D"]:
+        counts = np.where(totals[:, classes:] > 0, totals[:, classes:], np.nan)
+        return np.nanmean((totals[:, :classes] / counts)[:, present], axis=1)
+
+    return float(mean(whole[None])[0]), mean(drawn)
+
+
+def balanced_over_people(
+    right: Float[np.ndarray, "G C"], count: Float[np.ndarray, "G C"]
+) -> tuple[float, Float[np.ndarray, " B"]]:
+    """Balanced accuracy over people of whom it is known how often each class came and was named right; and in draws
+    of people, which are the same for whoever has as many."""
+    return _balanced(right, count, Resampler(np.arange(len(right))))
 
 
 def balanced_accuracy(guess: Int[np.ndarray, " N"], truth: Int[np.ndarray, " N"]) -> float:

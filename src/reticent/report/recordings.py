@@ -65,12 +65,22 @@ def _line(policy: str, limit: float, rows: pl.DataFrame) -> list[str]:
     retrained = [rows[f"retrained_{label}"] for label in ("useful", "secret")]
     over = "-" if policy == NO_PROTECTION else _percent(rows["violation_rate"])
     cells = [policy, "-" if policy == NO_PROTECTION else f"{limit:g}{unit}", f"{rows['releases'].mean():.2f}"]
-    cells += [*(_percent(values) for values in retrained), _percent(retrained[0] - retrained[1]), over]
+    gap = retrained[0] - retrained[1]
+    shown = zip(("retrained_useful", "retrained_secret", "gap"), (*retrained, gap), strict=True)
+    cells += [*(_with_interval(values, rows, name) for name, values in shown), over]
     cells.append(_percent(rows["confidence_useful"]))
     for label in ("useful", "secret"):
         kinds = (rows[f"{kind}_{label}"] for kind in ("accuracy", "balanced"))
         cells += [*(_percent(values) for values in kinds), _classes(rows[f"per_{label}"])]
     return cells
+
+
+def _with_interval(values: pl.Series, rows: pl.DataFrame, name: str) -> str:
+    """The mean over rotations, and the interval over people where there are enough."""
+    low, high = rows[f"{name}_low"][0], rows[f"{name}_high"][0]
+    if low is None:
+        return _percent(values)
+    return f"{100 * values.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]"  # type: ignore[operator]
 
 
 def _percent(values: pl.Series) -> str:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from reticent.audit.attackers import examples_of, final_beliefs, retrained
-from reticent.audit.measures import balanced_accuracy
+from reticent.audit.measures import balanced_accuracy, balanced_over_people, percentiles
 from reticent.audit.play import play, play_readings
 from reticent.audit.traces import Traces
 from reticent.belief.generator import Generator
@@ -330,8 +330,22 @@ def _numbers(records: Episode, measured: Traces, named: dict[str, np.ndarray] | 
             f"per_{label}": [float(np.mean(shown[truth == value] == value)) for value in np.unique(truth)],
             f"retrained_{label}": balanced[best],
             f"attacker_{label}": best,
+            f"people_{label}": _by_person(guesses[best], truth, measured.person),
         }
     return numbers
+
+
+def _by_person(guess: np.ndarray, truth: np.ndarray, person: np.ndarray) -> list[list[list[int]]]:
+    """Of each measured person: how often each class was named right, and how often it came."""
+    classes = range(int(truth.max()) + 1)
+    mine = [person == one for one in np.unique(person)]
+    return [
+        [
+            [int(((guess == c) & (truth == c) & own).sum()) for c in classes],
+            [int(((truth == c) & own).sum()) for c in classes],
+        ]
+        for own in mine
+    ]
 
 
 def _silence(learned: Learned, setting: Setting) -> dict[str, Any]:
@@ -348,8 +362,25 @@ def _silence(learned: Learned, setting: Setting) -> dict[str, Any]:
             f"per_{label}": guess.tolist(),
             f"retrained_{label}": 1 / len(marginal),
             f"attacker_{label}": "prior",
+            f"people_{label}": [],
         }
     return numbers
+
+
+def _over_people(rotations: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Ends of the 95 % intervals of the retrained attackers' accuracies and of their gap, over all measured people."""
+    found: dict[str, float | None] = {}
+    drawn = {}
+    for label in ("useful", "secret"):
+        people = np.array([person for each in rotations for person in each[f"people_{label}"]], float)
+        # Two people are no sample.
+        drawn[label] = balanced_over_people(people[:, 0], people[:, 1]) if len(people) > 2 else None
+    useful, secret = drawn["useful"], drawn["secret"]
+    gap = None if useful is None or secret is None else (useful[0] - secret[0], useful[1] - secret[1])
+    for name, numbers in (("retrained_useful", useful), ("retrained_secret", secret), ("gap", gap)):
+        interval = None if numbers is None else percentiles(*numbers)
+        found |= {f"{name}_low": interval and interval.low, f"{name}_high": interval and interval.high}
+    return found
 
 
 def study_recordings(
@@ -394,5 +425,7 @@ def study_recordings(
         free = row["policy"] == INFORMATION and not found["binding"]
         limits = [limit for limit in setting.information if limit >= row["limit"]] if free else [row["limit"]]
         key = {"policy": row["policy"], "rotation": row["of"]["rotation"], "binding": None}
-        results += [{**key, **found, "limit": limit} for limit in limits]
+        same = [each["evaluation"] for each in rows if (each["policy"], each["limit"]) == (row["policy"], row["limit"])]
+        shown = {name: value for name, value in found.items() if not name.startswith("people_")}
+        results += [{**key, **shown, **_over_people(same), "limit": limit} for limit in limits]
     return write_results(out, f"The study on {source.name}", results, about)
