@@ -2,6 +2,7 @@
 
 from benchmarks import (
     answer,
+    audit,
     batching,
     certificate,
     guarantee,
@@ -26,6 +27,7 @@ if __name__ == "__main__":
         answer,
         learned,
         recordings,
+        audit,
     ):
         benchmark.main()
     write_readme()
