@@ -63,8 +63,8 @@ def verdicts() -> None:
         print(*found.verdict, sep="\n", file=sys.stderr)
     notes = [
         f"Synthetic problem seed 0, {EPISODES:,} episodes, half to learn from, half to judge. Exact Bayes is honest if "
-        "it is right as often as it believes. Nobody who learns may beat it clearly (four standard errors): who does has "
-        "found something that the model does not explain. Estimates with 95 % intervals (bootstrap over episodes).",
+        "it is right as often as it believes. Nobody who learns may beat it clearly (four standard errors): who "
+        "does has found something that the model does not explain. Estimates with 95 % intervals (bootstrap over episodes).",
     ]
     headings = ["policy", "Bayes right about S", "Bayes believes", "best learned attacker", "checks", "seconds"]
     save("audit-verdicts", "Audit: verdicts on policies whose leak is known", headings, rows, notes)
@@ -107,8 +107,8 @@ def sessions() -> None:
             rows.append([*row, *("-" if each is None else f"{100 * each.value:.1f}" for each in (over[0], over[-1]))])
     notes = [
         f"Synthetic problem seed 0, one-step lookahead, {PEOPLE:,} people, U drawn anew in each session. Mean "
-        "confidence in the secret, in percent, of exact Bayes over all sessions so far, and people for whom it has reached .9 at "
-        "any moment. Estimates; 95 % of the means lie within .6.",
+        "confidence in the secret, in percent, of exact Bayes over all sessions so far, and people for whom it "
+        "has reached .9 at any moment. Estimates; 95 % of the means lie within .6.",
     ]
     headings = [
         "kept by",

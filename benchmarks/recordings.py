@@ -59,8 +59,8 @@ def study(name) -> None:
     table = recordings_table(pl.read_parquet(results))
     kept = [HEADINGS.index(heading) for heading in SHOWN]
     notes = [
-        "`reticent reproduce` with fewer bounds and steps: A2C on the LSTM belief (belief-PDRP, MI-PDRP), no protection "
-        "(ten random readings) and the guarantee with bounds that nobody chose. Percent, on people never learned from, "
+        "`reticent reproduce` with fewer bounds and steps: A2C on the LSTM belief (belief-PDRP, MI-PDRP), no "
+        "protection (ten random readings) and the guarantee with bounds that nobody chose. Percent, on people never learned from, "
         "with 95 % intervals (bootstrap over people). Estimates. Retrained: the better of two attackers trained on the "
         "policy's own traces; balanced: the paper's fixed LSTM; over: episodes in which the belief acted on crossed.",
     ]
