@@ -64,7 +64,8 @@ def verdicts() -> None:
     notes = [
         f"Synthetic problem seed 0, {EPISODES:,} episodes, half to learn from, half to judge. Exact Bayes is honest if "
         "it is right as often as it believes. Nobody who learns may beat it clearly (four standard errors): who "
-        "does has found something that the model does not explain. Estimates with 95 % intervals (bootstrap over episodes).",
+        "does has found something that the model does not explain. Estimates with 95 % intervals (bootstrap "
+        "over episodes).",
     ]
     headings = ["policy", "Bayes right about S", "Bayes believes", "best learned attacker", "checks", "seconds"]
     save("audit-verdicts", "Audit: verdicts on policies whose leak is known", headings, rows, notes)

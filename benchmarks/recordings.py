@@ -60,9 +60,10 @@ def study(name) -> None:
     kept = [HEADINGS.index(heading) for heading in SHOWN]
     notes = [
         "`reticent reproduce` with fewer bounds and steps: A2C on the LSTM belief (belief-PDRP, MI-PDRP), no "
-        "protection (ten random readings) and the guarantee with bounds that nobody chose. Percent, on people never learned from, "
-        "with 95 % intervals (bootstrap over people). Estimates. Retrained: the better of two attackers trained on the "
-        "policy's own traces; balanced: the paper's fixed LSTM; over: episodes in which the belief acted on crossed.",
+        "protection (ten random readings) and the guarantee with bounds that nobody chose. Percent, on people never "
+        "learned from, with 95 % intervals (bootstrap over people). Estimates. Retrained: the better of two attackers "
+        "trained on the policy's own traces; balanced: the paper's fixed LSTM; over: episodes in which the belief "
+        "acted on crossed.",
     ]
     rows = [[row[i] for i in kept] for row in table]
     save(f"recordings-study-{name}", f"Recordings: the paper's policies on {name}", list(SHOWN), rows, notes)
