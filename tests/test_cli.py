@@ -1,15 +1,19 @@
 """The command line as a user meets it: in-process for speed, with one real subprocess."""
 
+import html
 import json
 import subprocess
 import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from reticent.audit.attackers import Counting
 from reticent.cli import main
+from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import two_binary_sensors
 
 
@@ -37,7 +41,7 @@ def test_help_lists_every_command():
     done = subprocess.run([sys.executable, "-m", "reticent", "--help"], capture_output=True, text=True, check=True)
     assert all(
         name in done.stdout
-        for name in ("demo", "reproduce", "solve", "train", "evaluate", "certify", "export", "data", "fit")
+        for name in ("demo", "reproduce", "solve", "train", "evaluate", "certify", "audit", "export", "data", "fit")
     )
 
 
@@ -102,6 +106,13 @@ def test_solve_says_it_in_words(run):
         (("data", "describe", "motionsense", "--data", "."), "None of ['A_DeviceMotion_data.zip'"),
         (("fit", "dsa", "--data", ".", "--codes", 1, "-o", "x.json"), "--codes must lie"),
         (("fit", "dsa", "--data", ".", "-o", "no/where.json"), "There is no folder 'no'"),
+        (("audit",), "Give either a policy file or --traces"),
+        (("audit", "p.safetensors", "--traces", "t.parquet"), "Give either a policy file or --traces"),
+        (("audit", "--traces", "t.parquet", "--data", "."), "--data and --map are for policies"),
+        (("audit", "p.safetensors", "--problem", "p1.json"), "--problem is for traces"),
+        (("audit", "p.safetensors", "--episodes", 10), "At least 200 episodes"),
+        (("audit", "none.safetensors"), "There is no policy file"),
+        (("audit", "--traces", "p1.json"), "Cannot read 'p1.json' as Parquet"),
         (("export", "p1.json", "-o", "x.onnx"), "must end in .pomdp"),
         (("export", "p1.json", "-o", "no/where.pomdp"), "There is no folder 'no'"),
         (("export", "p1.json", "-o", "x.pomdp", "--discount", 1.5), "discount must lie above 0"),
@@ -284,3 +295,70 @@ def test_recordings_of_ones_own_from_table_to_policy(run, tmp_path):
     code, _, err = run("fit", *mine, "--leave-out", "nobody", "-o", "fitted.json")
     assert code == 2
     assert "--leave-out names ['nobody']" in err
+
+
+def test_an_audit_of_what_another_system_released(run, monkeypatch):
+    monkeypatch.setattr("reticent.audit.audit._learned", lambda *_: [Counting])
+    monkeypatch.setattr("reticent.audit.audit._quick", lambda *_: [Counting])
+    rng = np.random.default_rng(0)
+    secret = rng.integers(2, size=1000)
+    columns = {"episode": np.arange(1000), "step": np.zeros(1000, int), "sensor": ["heart"] * 1000}
+    columns |= {"secret": secret, "useful": rng.integers(2, size=1000)}
+    pl.DataFrame({**columns, "symbol": secret}).write_parquet("open.parquet")
+    code, out, _ = run("audit", "--traces", "open.parquet", "--out", "found")
+    assert code == 0
+    assert "names the secret correctly in 100.0 % [100.0, 100.0] of episodes; guessing gives 50.0 %." in out
+    assert "Who sees when it stopped: " in out
+    assert "There is no column person" in out
+    pl.DataFrame({**columns, "symbol": rng.integers(2, size=1000)}).write_parquet("closed.parquet")
+    code, out, _ = run("audit", "--traces", "closed.parquet", "--out", "found", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert "not told apart from" in record["verdict"][0]
+    assert record["strongest"] == "counting Bayes (the policy's own traces)"
+    page = html.unescape(Path(record["report"]).read_text())
+    assert page.count("<figure>") == 5
+    assert record["verdict"][0] in page
+    # With a model that the traces do not follow, exact Bayes is not honest, and the command says so by its exit code.
+    problem = ReleaseModel(
+        np.full((2, 2), 0.25), np.tile([[0.9, 0.1], [0.1, 0.9]], (1, 2, 1, 1)).swapaxes(1, 2), ("0", "1"), ("0", "1"),
+        ("heart",), ("0", "1"),
+    )  # fmt: skip
+    Path("wrong.json").write_text(json.dumps(problem.to_json()))
+    code, out, _ = run("audit", "--traces", "closed.parquet", "--problem", "wrong.json", "--out", "found")
+    assert code == 1
+    assert out.startswith("Not as it must be: Exact Bayes is right in")
+
+
+@pytest.mark.slow
+def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
+    monkeypatch.setattr("reticent.audit.audit._learned", lambda *_: [Counting])
+    monkeypatch.setattr("reticent.audit.audit._quick", lambda *_: [Counting])
+    words = ("--confidence", 0.8, "--enforce", "withhold", "--steps", 4000, "-o", "p.safetensors")
+    assert run("train", "p1.json", *words)[0] == 0
+    code, out, _ = run("audit", "p.safetensors", "--episodes", 2000, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert {check["name"] for check in record["checks"] if check["passed"]} == {
+        "exact Bayes is honest",
+        "nobody beats exact Bayes",
+        "the bound holds",
+    }
+    assert len(record["forgotten"]) == len(record["carried"]) == 10
+    assert record["carried"][-1]["violation_rate"]["value"] == 0
+    assert Path(record["report"]).read_text().count("<figure>") == 9
+    write_recordings(tmp_path)
+    mine = ("table", "--data", ".", "--map", "mine.toml")
+    assert run("fit", *mine, "--window", 0, "--codes", 4, "--leave-out", "p2", "p3", "-o", "fitted.json")[0] == 0
+    words = ("--confidence", 0.7, "--enforce", "withhold", "--steps", 4000, "-o", "fitted.safetensors")
+    assert run("train", "fitted.json", *words)[0] == 0
+    more = ("--data", ".", "--map", "mine.toml", "--episodes", 1000)
+    code, out, err = run("audit", "fitted.safetensors", *more, "--json")
+    assert code == 0, err
+    record = json.loads(out)
+    assert record["people"] == 2
+    assert [check["name"] for check in record["checks"]] == ["the bound holds"]
+    assert "Only the 2 people whom the model was not fitted to." in record["notes"]
+    code, _, err = run("audit", "p.safetensors", *more)
+    assert code == 2
+    assert "--data needs a policy for a model that `reticent fit`" in err

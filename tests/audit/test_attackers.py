@@ -64,6 +64,7 @@ def test_readings_know_whose_they_are():
     process = ReplayProcess(BAYES, streams, ConfidenceBound(2.0), horizon=5)
     records, found = play_readings(process, RandomSensor(jnp.asarray(2.0)), 200, 0, streams)
     row = np.asarray(records.row)
+    assert found.reading is not None
     assert (found.person == streams.person[row]).all()
     assert (found.reading[:, 2] == streams.values[row + 2, found.sensor[:, 2]]).all()
 

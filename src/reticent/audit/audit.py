@@ -386,7 +386,7 @@ def _title(attack: Attack) -> str:
 def _sentences(audit: Audit) -> Iterator[str]:
     best, guess = audit.strongest, 1 / len(audit.secrets)
     found = best.secret.balanced
-    against = f"guessing gives {guess:.1%}"
+    against = f"guessing gives {100 * guess:.1f} %"
     told = "" if found.low > guess else ", which it is not told apart from"
     whom = f"{audit.people} people" if audit.people else f"{audit.episodes:,} episodes"
     yield (
@@ -396,7 +396,7 @@ def _sentences(audit: Audit) -> Iterator[str]:
     useful = max(audit.attacks, key=lambda attack: attack.useful.balanced.value)
     yield (
         f"The useful value is named correctly in {percent(useful.useful.balanced)} ({_title(useful)}); guessing gives "
-        f"{1 / len(audit.useful):.1%}."
+        f"{100 / len(audit.useful):.1f} %."
     )
     if audit.limit is not None:
         believers = [attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED] or audit.attacks

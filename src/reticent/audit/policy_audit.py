@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -97,6 +98,10 @@ def audit_on_recordings(
     """With what people's sensors said, of people whom the model was not fitted to."""
     codebook = Codebook.of(task.model)
     own, notes = _unseen(task, recorded)
+    if (longest := _longest(own)) < task.horizon:
+        notes = (*notes, f"Episodes are cut after {longest} readings, for lack of longer recordings.")
+        task = replace(task, horizon=longest)
+        process = eqx.tree_at(lambda p: p.horizon, process, jnp.asarray(longest))
     codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, task.horizon))
 
     def replaying(process: ReleaseProcess) -> ReleaseProcess:
@@ -144,6 +149,12 @@ def _unseen(task: Task, recorded: Readings) -> tuple[Readings, tuple[str, ...]]:
         )
     notes = (*recorded.notes, f"Only the {len(others)} people whom the model was not fitted to.")
     return recorded.of(others), notes
+
+
+def _longest(recorded: Readings) -> int:
+    """So many readings that every pair of labels still has half of its longest stream to start from."""
+    pair = recorded.secret * len(recorded.useful_values) + recorded.useful
+    return max(1, min(int(recorded.left[pair == one].max()) for one in np.unique(pair)) // 2)
 
 
 def _random_points(random: Traces) -> list[Point]:
