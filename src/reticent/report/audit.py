@@ -59,6 +59,7 @@ def write_audit_report(folder: Path) -> Path:
             for each in found["observers"]
         ],
         leakage=_leakage(found),
+        sessions=_session_rows(found),
         settings={
             "what was audited": found["subject"],
             "judged on": f"{found['episodes']:,} episodes"
@@ -111,6 +112,21 @@ def _leakage(found: dict[str, Any]) -> list[list[str]]:
     if whole := found["leakage"]:
         rows.append(["a whole episode, to exact Bayes (estimate)", *(_interval(whole[kind]) for kind in kinds)])
     return rows
+
+
+def _session_rows(found: dict[str, Any]) -> list[list[str]]:
+    return [
+        [
+            way,
+            str(each["sessions"]),
+            spaced(each["confidence"]),
+            spaced(each["violation_rate"]) if each["violation_rate"] else "-",
+            _interval(each["spent_bits"]),
+        ]
+        for way in ("forgotten", "carried")
+        for each in found[way]
+        if each["sessions"] in (1, 2, 5, 10)
+    ]
 
 
 def _who(each: dict[str, Any]) -> str:
@@ -225,11 +241,12 @@ def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, scale:
 def calibration(found: dict[str, Any]) -> Figure:
     """How often the belief in the most likely secret was right, by how high it was."""
     data = pl.DataFrame(found["calibration"])
-    straight = alt.Chart(pl.DataFrame({"believed": [0.0, 1.0], "right": [0.0, 1.0]}))
-    limits = alt.Scale(domain=(max(0.0, 1 / len(found["secrets"]) - 0.05), 1.0), clamp=True)
+    least = min(1 / len(found["secrets"]), data["right"].min(), data["believed"].min())  # type: ignore[type-var]
+    straight = alt.Chart(pl.DataFrame({"believed": [least, 1.0], "right": [least, 1.0]}))
+    limits = alt.Scale(domain=(least, 1.0))
     x = alt.X("believed:Q", title=f"belief in the most likely secret ({found['calibrated']})", scale=limits)
-    y = alt.Y("right:Q", title="how often it is right", scale=alt.Scale(domain=(0, 1)))
-    line = straight.mark_line(strokeDash=[4, 3], color="#888888", clip=True).encode(x=x, y=y)
+    y = alt.Y("right:Q", title="how often it is right", scale=limits)
+    line = straight.mark_line(strokeDash=[4, 3], color="#888888").encode(x=x, y=y)
     size = alt.Size("episodes:Q", title="episodes", legend=alt.Legend(orient="bottom"))
     dots = alt.Chart(data).mark_point(filled=True, color=SECRET).encode(x=x, y=y, size=size)
     return alt.layer(line, dots).properties(title=f"Calibration (error {found['calibration_error']:.3f})")
