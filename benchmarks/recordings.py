@@ -172,7 +172,7 @@ def _attacked(seen: Traces, measured: Traces) -> tuple[float, float]:
     """Balanced accuracy of the best attacker on U and on S."""
     believed = retrained(seen, measured)
     best = [
-        max(balanced_accuracy(getattr(said, label).argmax(1), getattr(measured, label)) for said in believed.values())
+        max(balanced_accuracy(said.fair_guess(label), getattr(measured, label)) for said in believed.values())
         for label in ("useful", "secret")
     ]
     return best[0], best[1]

@@ -162,6 +162,27 @@ def test_nothing_is_read_from_nothing():
         # Who has seen one secret only names no other.
         attacker.fit(silent.take(truth == 0))
         assert np.allclose(attacker.confidence(silent).secret[:, 0], 1.0)
+        assert (attacker.confidence(silent).fair_guess("secret") == 0).all()
+
+
+def test_readings_far_from_zero_are_read_as_well():
+    rng = np.random.default_rng(0)
+    secret = rng.integers(2, size=2000)
+    near = rng.normal(secret[:, None, None], 1.0, size=(2000, 1, 1)).astype(np.float32)
+    for make in (Counting, Logistic):
+        right = []
+        for offset in (0.0, 1000.0):
+            names = Names(("a",), (), ("0", "1"), ("0", "1"))
+            found = Traces(
+                np.zeros((2000, 1), int), None, near + np.float32(offset), np.ones(2000, bool), np.arange(2000),
+                secret, secret, names,
+            )  # fmt: skip
+            attacker = make()
+            attacker.fit(found.take(slice(1000)))
+            said = attacker.confidence(found.take(slice(1000, None)))
+            right.append(balanced_accuracy(said.fair_guess("secret"), secret[1000:]))
+        # The best that can be is .69; four standard errors are .06.
+        assert right == pytest.approx([0.69, 0.69], abs=0.06)
 
 
 def test_observers_see_less():

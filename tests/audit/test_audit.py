@@ -16,7 +16,7 @@ from reticent.audit.leakage import channel_leakage, policy_leakage
 from reticent.audit.measures import Resampler, calibration, calibration_error, named
 from reticent.audit.play import play
 from reticent.audit.trace_files import read_traces, write_traces
-from reticent.audit.traces import NOTHING
+from reticent.audit.traces import NOTHING, Names, Traces
 from reticent.belief.information import secret_information_bits
 from reticent.errors import InputError
 from reticent.policy.policy import RandomSensor
@@ -91,7 +91,8 @@ def test_the_bound_is_checked_under_a_guarantee():
     found = audit_traces(released(KEPT), KEPT)
     assert found.passed
     assert [check.name for check in found.checks][-1] == "the bound holds"
-    assert any("reaches the bound 0.8 in 0.0 %" in sentence for sentence in found.verdict)
+    # Nothing happened in 3,000 episodes: the interval says how often it may yet.
+    assert any("reaches the bound 0.8 in 0.0 % [0.0, 0.1]" in sentence for sentence in found.verdict)
     # The same traces under a promise that was never made.
     broken = audit_traces(released(KEPT), replace(KEPT, bound=ConfidenceBound(0.6)))
     assert [check.passed for check in broken.checks if check.name == "the bound holds"] == [False]
@@ -123,6 +124,71 @@ def test_people_are_judged_by_attackers_who_have_not_met_them(monkeypatch):
     assert found.splits == 5
     assert not found.checks
     assert set(Spy.judged) == set(range(6))
+
+
+def said(secret, symbol, **changed):
+    """Episodes of one release by one sensor."""
+    count = len(secret)
+    names = Names(("x", "y"), ("0", "1"), ("rare", "frequent"), ("u", "v"))
+    fields = {"sensor": np.zeros((count, 1), int), "symbol": np.asarray(symbol)[:, None], "reading": None}
+    fields |= {"stopped": np.ones(count, bool), "person": np.arange(count), "secret": np.asarray(secret)}
+    return Traces(**{**fields, "useful": np.arange(count) % 2, "names": names, **changed})
+
+
+def test_a_rare_secret_is_found_out():
+    rng = np.random.default_rng(0)
+    secret = (rng.random(6000) < 0.9).astype(int)
+    symbol = (rng.random(6000) < np.where(secret, 0.3, 0.9)).astype(int)
+    found = audit_traces(said(secret, symbol))
+    # The likeliest secret is always the frequent one; telling both apart as well as can be is right in (.9 + .7) / 2.
+    assert found.strongest.secret.balanced.value == pytest.approx(0.8, abs=0.05)
+    assert found.strongest.secret.accuracy.value == pytest.approx(0.9, abs=0.02)
+    assert "not told apart" not in found.verdict[0]
+
+
+def test_a_side_channel_about_a_rare_secret_is_caught():
+    rng = np.random.default_rng(0)
+    secret = (rng.random(6000) < 0.9).astype(int)
+    sensor = (rng.random(6000) < np.where(secret, 0.3, 0.9)).astype(int)[:, None]
+    prior = np.array([[0.05, 0.05], [0.45, 0.45]])
+    model = ReleaseModel(prior, np.full((2, 2, 2, 2), 0.5), ("rare", "frequent"), ("u", "v"), ("x", "y"), ("0", "1"))
+    likelihood = np.full((6000, 1, 2, 2), 0.5)
+    traces = said(secret, rng.integers(2, size=6000), sensor=sensor, likelihood=likelihood)
+    found = audit_traces(traces, Task(model, NO_BOUND))
+    assert not found.passed
+    assert "bits about the secret" in found.verdict[0]
+
+
+@pytest.mark.parametrize("people", [4, 6, 10, 60])
+def test_people_with_a_secret_for_good_are_dealt_out_fairly(people):
+    rng = np.random.default_rng(0)
+    person = np.arange(1200) % people
+    silent = audit_traces(said(person % 2, np.zeros(1200, int), person=person))
+    assert silent.strongest.secret.balanced.value == pytest.approx(0.5, abs=0.01)
+    told = audit_traces(said(person % 2, (rng.random(1200) < 0.3 + 0.4 * (person % 2)).astype(int), person=person))
+    # Four standard errors of 600 episodes are .08.
+    assert told.strongest.secret.balanced.value == pytest.approx(0.7, abs=0.08)
+    assert any("narrower than they should be" in note for note in told.notes) == (people < 10)
+    with pytest.raises(InputError, match="Too few people have the secret"):
+        audit_traces(said((person == 0).astype(int), np.zeros(1200, int), person=person))
+
+
+def test_the_end_of_the_longest_episodes_counts():
+    secret = np.arange(600) % 2
+    found = audit_traces(said(secret, np.zeros(600, int), stopped=secret == 1))
+    ends = next(each for each in found.observers if each.observer == "when it stopped")
+    assert ends.secret.balanced.value == 1.0
+
+
+def test_few_people_raise_no_false_alarm():
+    traces = released(FREE, count=2000)
+    # Of eight people seven have the same secret, by chance: all is drawn from the model.
+    of_one = np.flatnonzero(traces.secret == 1)[:700]
+    of_other = np.flatnonzero(traces.secret == 0)[:200]
+    person = np.concatenate([np.arange(700) % 7, 7 + np.arange(200) % 2])
+    found = audit_traces(replace(traces.take(np.concatenate([of_one, of_other])), person=person), FREE)
+    assert found.passed
+    assert not found.checks
 
 
 def test_what_there_is_nothing_to_find_in_is_refused():
@@ -168,7 +234,7 @@ def test_leakage_of_a_policy_over_all_its_traces():
 def test_measures_by_hand():
     belief = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
     truth = np.array([0, 0, 1, 1])
-    found = named(belief, truth, Resampler(np.arange(4)))
+    found = named(belief, belief.argmax(1), truth, Resampler(np.arange(4)))
     assert found.accuracy.value == 0.75
     assert found.balanced.value == 0.75
     assert [one.value for one in found.per_class if one] == [1.0, 0.5]
@@ -260,6 +326,12 @@ class TestFiles:
             (lambda t: t.with_columns(step=pl.Series([0.5, 1, 0, 1])), "whole numbers"),
             (lambda t: t.rename({"symbol": "reading"}), "must hold numbers"),
             (lambda t: t.clear(), "no rows"),
+            (lambda t: t.with_columns(person=pl.Series(["p", "p", "q", None])), "'person' has 1 empty cells"),
+            (lambda t: t.drop("symbol").with_columns(reading=pl.Series([[1.0], [1.0, 2.0], [1.0], None])), "as many"),
+            (
+                lambda t: t.drop("symbol").with_columns(reading=pl.Series([[], [], [], []], dtype=pl.List(float))),
+                "without",
+            ),
         ],
     )
     def test_what_is_wrong_is_said(self, tmp_path, change, sentence):
@@ -280,6 +352,35 @@ class TestFiles:
         with pytest.raises(InputError, match=sentence):
             read_traces(path, 10)
 
+    def test_the_public_rule_may_be_lists_but_must_be_chances(self, written, tmp_path):
+        path, _ = written
+        table, header = pl.read_parquet(path), pl.read_parquet_metadata(path)["reticent"]
+        other = tmp_path / "other.parquet"
+
+        def read(chances):
+            table.with_columns(chances).write_parquet(other, metadata={"reticent": header})
+            return read_traces(other, 1000).traces
+
+        column = pl.col("chances")
+        as_lists, as_arrays = read(column.arr.to_list()), read_traces(path, 1000).traces
+        assert np.array_equal(as_lists.likelihood, as_arrays.likelihood)  # type: ignore[arg-type]
+        for wrong, sentence in (
+            (column.arr.to_list().list.head(1), "the model has 2 symbols"),
+            (column.arr.to_list().list.eval(5 * pl.element()), "no chances"),
+            (pl.lit(None, column_type(table)).alias("chances"), "empty cells at releases"),
+        ):
+            with pytest.raises(InputError, match=sentence):
+                read(wrong)
+
+    def test_a_system_that_never_says_anything(self, tmp_path):
+        path = tmp_path / "silent.parquet"
+        base = {"episode": np.arange(400), "step": np.zeros(400, int), "sensor": ["stop"] * 400}
+        base |= {"secret": np.arange(400) % 2, "useful": np.arange(400) // 2 % 2}
+        for column in ({"symbol": [None] * 400}, {"reading": pl.Series([None] * 400, dtype=pl.Float64)}):
+            pl.DataFrame({**base, **column}).write_parquet(path)
+            found = audit_traces(read_traces(path, 1000).traces)
+            assert found.strongest.secret.balanced.value == pytest.approx(0.5, abs=0.01)
+
     def test_a_model_that_is_not_of_these_traces_is_refused(self, written, tmp_path):
         with pytest.raises(InputError, match="Cannot read"):
             read_traces(tmp_path / "nothing.parquet", 10)
@@ -291,9 +392,13 @@ class TestFiles:
             read_traces(written[0], 1000, other)
 
 
+def column_type(table):
+    return table.schema["chances"]
+
+
 def test_an_audit_says_who_is_strongest():
-    numbers = named(np.eye(2), np.arange(2), Resampler(np.arange(2)))
-    weak = named(np.full((2, 2), 0.5), np.arange(2), Resampler(np.arange(2)))
+    numbers = named(np.eye(2), np.arange(2), np.arange(2), Resampler(np.arange(2)))
+    weak = named(np.full((2, 2), 0.5), np.zeros(2, int), np.arange(2), Resampler(np.arange(2)))
     attacks = [
         Attack("weak", "random traces", weak, numbers, None),
         Attack("strong", "the policy's own traces", numbers, weak, None),

@@ -6,9 +6,9 @@ are fitted on. Learned attackers see whole episodes and their beginnings, each a
 """
 
 import abc
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from reticent.audit.traces import NOTHING, Traces, joined
 from reticent.belief.learn import Examples, Settings, learn_belief
 from reticent.belief.lstm import LstmProvider
 from reticent.belief.provider import Provider
+from reticent.errors import InputError
 from reticent.types import Array, Belief, PRNGKey
 
 # Columns that the steps of an episode may take up in its line of numbers; later steps count in the mean only.
@@ -32,10 +33,68 @@ LEARNING = Settings(updates=1000, between=50, patience=4, held_out_episodes=2048
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """Beliefs over the secret and over the useful value, one line per episode."""
+    """Beliefs over the secret and over the useful value, one line per episode; and those before anything was seen."""
 
     secret: Float[np.ndarray, "N S"]
     useful: Float[np.ndarray, "N U"]
+    secret_before: Float[np.ndarray, "N S"]
+    useful_before: Float[np.ndarray, "N U"]
+
+    def fair_guess(self, label: Literal["secret", "useful"]) -> Int[np.ndarray, " N"]:
+        """The class whose belief has grown most: what is right most often on average over classes, rare or not."""
+        return fair_guess(getattr(self, label), getattr(self, f"{label}_before"))
+
+
+def fair_guess(belief: Float[np.ndarray, "N C"], before: Float[np.ndarray, "#N C"]) -> Int[np.ndarray, " N"]:
+    """argmax belief / prior = argmax P(what was seen | class)."""
+    return np.where(before > 0, belief / np.where(before > 0, before, 1.0), -1.0).argmax(1)
+
+
+def confidence_of(belief: Float[np.ndarray, "N S U"], before: Float[np.ndarray, "S U"]) -> Confidence:
+    """From beliefs over pairs, and the one that they started from."""
+    return _confidence(belief.sum(2), belief.sum(1), before)
+
+
+def _confidence(
+    secret: Float[np.ndarray, "N S"], useful: Float[np.ndarray, "N U"], before: Float[np.ndarray, "S U"]
+) -> Confidence:
+    starts = np.broadcast_to(before.sum(1), secret.shape), np.broadcast_to(before.sum(0), useful.shape)
+    return Confidence(secret, useful, *starts)
+
+
+def frequencies(traces: Traces) -> Float[np.ndarray, "S U"]:
+    """How often each hidden pair came."""
+    found = np.zeros((len(traces.names.secrets), len(traces.names.useful)))
+    np.add.at(found, (traces.secret, traces.useful), 1 / len(traces))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """What is usual of each sensor's readings, so that attackers see what is not."""
+
+    centre: Float[np.ndarray, "A D"]
+    spread: Float[np.ndarray, "A D"]
+
+    @classmethod
+    def of(cls, traces: Traces) -> "Scale | None":
+        """Of the sensors that spoke; traces of symbols have none."""
+        if traces.reading is None:
+            return None
+        spoken = [traces.reading[traces.sensor == a] for a in range(len(traces.names.sensors))]
+        spoken = [own if len(own) else np.zeros((1, _axes(traces))) for own in spoken]
+        spread = np.stack([own.std(0) for own in spoken])
+        return cls(np.stack([own.mean(0) for own in spoken]), np.where(spread > 0, spread, 1.0))
+
+
+def scaled(traces: Traces, scale: Scale | None) -> Traces:
+    """Readings in units of what is usual; zero after the end."""
+    if scale is None or traces.reading is None:
+        return traces
+    sensor = np.maximum(traces.sensor, 0)
+    usual = (traces.reading - scale.centre[sensor]) / scale.spread[sensor]
+    spoke = (traces.sensor != NOTHING)[:, :, None]
+    return replace(traces, reading=np.where(spoke, usual, 0.0).astype(np.float32))
 
 
 class Attacker(abc.ABC):
@@ -63,17 +122,28 @@ class Bayes(Attacker):
         """There is nothing to learn."""
 
     def confidence(self, traces: Traces) -> Confidence:
+        return list(self.along(traces))[-1]
+
+    def along(self, traces: Traces) -> Iterator[Confidence]:
+        """The belief at the start, and after every step, in one pass."""
         assert traces.likelihood is not None
-        belief = np.broadcast_to(self.prior, (len(traces), *self.prior.shape)).copy()
+        belief = np.broadcast_to(self.prior, (len(traces), *self.prior.shape))
+        yield confidence_of(belief, self.prior)
         for step in range(traces.longest):
-            belief *= traces.likelihood[:, step]
-            belief /= belief.sum((1, 2), keepdims=True)
-        return Confidence(belief.sum(2), belief.sum(1))
+            belief = belief * traces.likelihood[:, step]
+            total = belief.sum((1, 2), keepdims=True)
+            if (total <= 0).any():
+                raise InputError(
+                    "Some episodes are impossible under the model, although each of their releases is possible: it is "
+                    "not the model of these traces."
+                )
+            belief = belief / total
+            yield confidence_of(belief, self.prior)
 
 
 class Counting(Attacker):
     """Bayes with a model that is counted from the traces: how often each sensor says what, under each hidden pair
-    (multinomial naive Bayes). Readings count by the tenth of their range that they lie in, axis by axis."""
+    (multinomial naive Bayes). Readings count by the tenth of that sensor's readings that they lie in, axis by axis."""
 
     name = "counting Bayes"
     parts = 10
@@ -81,18 +151,20 @@ class Counting(Attacker):
     def fit(self, traces: Traces) -> None:
         from sklearn.naive_bayes import MultinomialNB
 
+        self.before, self.scale = frequencies(traces), Scale.of(traces)
+        traces = scaled(traces, self.scale)
         if traces.reading is not None:
-            spoken = traces.reading[traces.sensor != NOTHING]
-            self.edges = np.quantile(spoken, np.linspace(0, 1, self.parts + 1)[1:-1], axis=0)
+            shares = np.linspace(0, 1, self.parts + 1)[1:-1]
+            spoken = [traces.reading[traces.sensor == a] for a in range(len(traces.names.sensors))]
+            spoken = [own if len(own) else np.zeros((1, _axes(traces))) for own in spoken]
+            self.edges = np.stack([np.quantile(own, shares, axis=0) for own in spoken])
         pairs = traces.secret * len(traces.names.useful) + traces.useful
         self.model = MultinomialNB(alpha=1.0).fit(self._counts(traces), pairs)
 
     def confidence(self, traces: Traces) -> Confidence:
-        shape = len(traces.names.secrets), len(traces.names.useful)
-        belief = np.zeros((len(traces), shape[0] * shape[1]))
-        belief[:, self.model.classes_] = self.model.predict_proba(self._counts(traces))
-        belief = belief.reshape(-1, *shape)
-        return Confidence(belief.sum(2), belief.sum(1))
+        belief = np.zeros((len(traces), self.before.size))
+        belief[:, self.model.classes_] = self.model.predict_proba(self._counts(scaled(traces, self.scale)))
+        return confidence_of(belief.reshape(-1, *self.before.shape), self.before)
 
     def _counts(self, traces: Traces) -> Float[np.ndarray, "N C"]:
         sensors = len(traces.names.sensors)
@@ -100,8 +172,8 @@ class Counting(Attacker):
             assert traces.symbol is not None
             said, options = traces.symbol[:, :, None], len(traces.names.symbols)
         else:
-            axes = range(traces.reading.shape[2])
-            said = np.stack([np.searchsorted(self.edges[:, d], traces.reading[:, :, d]) for d in axes], axis=2)
+            edges = self.edges[np.maximum(traces.sensor, 0)]
+            said = (edges < traces.reading[:, :, None]).sum(2)
             said, options = said + self.parts * np.arange(said.shape[2]), self.parts * said.shape[2]
         counts = np.zeros((len(traces), sensors * options + 1), np.float32)
         for column in range(said.shape[2]):
@@ -125,8 +197,8 @@ class Lines(Attacker):
         """The numbers of each episode: a matrix, dense or sparse."""
 
     def fit(self, traces: Traces) -> None:
-        self.longest = traces.longest
-        lines = self.line(_with_beginnings(traces, self.seed))
+        self.longest, self.before, self.scale = traces.longest, frequencies(traces), Scale.of(traces)
+        lines = self.line(_with_beginnings(scaled(traces, self.scale), self.seed))
         self.classifiers = {}
         for label in ("secret", "useful"):
             truth = np.tile(getattr(traces, label), 2)
@@ -135,11 +207,9 @@ class Lines(Attacker):
             self.classifiers[label] = only if only is not None else self.classifier().fit(lines, truth)
 
     def confidence(self, traces: Traces) -> Confidence:
-        lines = self.line(traces.padded(self.longest))
-        return Confidence(
-            self._said("secret", lines, len(traces.names.secrets)),
-            self._said("useful", lines, len(traces.names.useful)),
-        )
+        lines = self.line(scaled(traces, self.scale).padded(self.longest))
+        secrets, useful = self.before.shape
+        return _confidence(self._said("secret", lines, secrets), self._said("useful", lines, useful), self.before)
 
     def _said(self, label: str, lines: Any, classes: int) -> Float[np.ndarray, "N C"]:
         said, classifier = np.zeros((lines.shape[0], classes)), self.classifiers[label]
@@ -230,30 +300,24 @@ class Lstm(Attacker):
         self.seed, self.report = seed, report
 
     def fit(self, traces: Traces) -> None:
-        if traces.reading is not None:
-            spoken = traces.reading[traces.sensor != NOTHING]
-            self.centre, self.scale = spoken.mean(0), np.maximum(spoken.std(0), 1e-6)
+        self.before, self.scale = frequencies(traces), Scale.of(traces)
         # Learning stops early on people, or episodes, that it does not learn from.
         people = np.random.default_rng(self.seed).permutation(np.unique(traces.person))
         held_out = np.isin(traces.person, people[: max(1, len(people) // 5)])
         held_out = held_out if len(people) > 1 else np.arange(len(traces)) % 5 == 0
         learned, judged = (self._released(traces.take(rows)) for rows in (~held_out, held_out))
-        shape = len(traces.names.secrets), len(traces.names.useful)
-        prior = np.zeros(shape)
-        np.add.at(prior, (traces.secret, traces.useful), 1 / len(traces))
         features = len(traces.names.symbols) or _axes(traces)
         sensors = len(traces.names.sensors) + 1
-        fresh = LstmProvider(jnp.asarray(prior), sensors, features, jax.random.key(self.seed))
+        fresh = LstmProvider(jnp.asarray(self.before), sensors, features, jax.random.key(self.seed))
         length = learned.sensor.shape[1]
         settings = Settings(**{**vars(LEARNING), "readings": length})
         self.provider = learn_belief(learned, judged, fresh, self.seed, settings, self.report)
 
     def confidence(self, traces: Traces) -> Confidence:
-        belief = np.asarray(final_beliefs(self.provider, self._released(traces).all()))
-        return Confidence(belief.sum(2), belief.sum(1))
+        return confidence_of(np.asarray(final_beliefs(self.provider, self._released(traces).all())), self.before)
 
     def _released(self, traces: Traces) -> "_Drawn":
-        scaled = None if traces.reading is None else (traces.reading - self.centre) / self.scale
+        reading = scaled(traces, self.scale).reading
         stop = np.where(np.arange(traces.longest + 1)[None] == traces.length[:, None], traces.stopped[:, None], False)
         sensor, symbol = (
             np.pad(x, ((0, 0), (0, 1)), constant_values=NOTHING)
@@ -264,7 +328,7 @@ class Lstm(Attacker):
             sensor=jnp.asarray(np.maximum(sensor, 0)),
             # A symbol of minus one is a row of zeros: the stop says nothing but that it came.
             symbol=jnp.asarray(np.where(stop, NOTHING, symbol)),
-            reading=None if scaled is None else jnp.asarray(np.pad(scaled, ((0, 0), (0, 1), (0, 0))), jnp.float32),
+            reading=None if reading is None else jnp.asarray(np.pad(reading, ((0, 0), (0, 1), (0, 0)))),
             length=jnp.asarray(traces.length + stop.any(1)),
             secret=jnp.asarray(traces.secret),
             useful=jnp.asarray(traces.useful),

@@ -3,7 +3,7 @@
 Nothing here knows how the traces came about: a file of another system is audited like a policy of ours.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,16 +13,25 @@ from scipy import stats
 
 from reticent.audit.attackers import Attacker, Bayes, BoostedTrees, Confidence, Counting, Logistic, Lstm
 from reticent.audit.leakage import ChannelLeakage, PolicyLeakage, channel_leakage, policy_leakage
-from reticent.audit.measures import Judged, Named, Resampler, calibration, calibration_error, judged, named
+from reticent.audit.measures import (
+    LEAST_BELIEF,
+    Judged,
+    Named,
+    Resampler,
+    calibration,
+    calibration_error,
+    judged,
+)
 from reticent.audit.traces import OBSERVERS, Observer, Traces
 from reticent.errors import InputError
-from reticent.estimate import Estimate
-from reticent.problem.bound import Bound, ConfidenceBound
-from reticent.problem.model import ReleaseModel
+from reticent.estimate import Estimate, rate
+from reticent.problem.bound import ConfidenceBound
 from reticent.problem.task import GUARANTEED, Task
 
 # With more people than this one split will do; with fewer everybody's turn comes to be judged.
 MANY_PEOPLE, FOLDS = 50, 5
+# Of fewer no clear statement is made, and their intervals come with a warning.
+ENOUGH_PEOPLE = 10
 MOMENTS = (1, 2, 3, 5, 10, 20, 50)
 CURVE = (0.1, 0.3)
 # A difference of so many standard errors is no chance: one false alarm in some ten thousand.
@@ -133,18 +142,21 @@ def audit_traces(
     seed: int = 0,
     tell: Tell = lambda _: None,
     notes: tuple[str, ...] = (),
+    model_is_true: bool | None = None,
 ) -> Audit:
-    """The whole audit. `random` are traces of random sensors, which the paper's adversary learns from."""
+    """The whole audit. `random` are traces of random sensors, which the paper's adversary learns from. Unless told
+    otherwise, a model that was not fitted to recordings is taken for the true one: that is checked."""
     _check_labels(traces)
-    splits, bound = _splits(traces.person, seed), task.bound if task else None
+    splits, limit = _splits(traces, seed), _limit(task)
     everyone = np.concatenate([np.flatnonzero(rows) for rows in splits])
     subject = traces.take(everyone)
     resampler = Resampler(np.unique(subject.person, return_inverse=True)[1], seed)
-    found = _Found(subject, resampler, bound)
+    found = _Found(subject, resampler, limit)
     model = task.model if task else None
+    true = model is not None and (model.fitted is None if model_is_true is None else model_is_true)
     if traces.likelihood is not None and model is not None:
         tell("exact Bayes")
-        found.add(Bayes(model.prior, _bayes_name(model)), NOTHING_LEARNED, [(traces.take(rows)) for rows in splits])
+        found.add_exact(Bayes(model.prior, f"Bayes with the {'true' if true else 'fitted'} model"))
     sources: dict[Fitted, Traces] = {OWN: traces}
     if random is not None:
         # Merged symbols never came in random traces, but have a place.
@@ -159,14 +171,17 @@ def audit_traces(
                 parts.append((attacker, traces.take(rows)))
             found.add_fitted(parts, fitted_on)
     judge = found.exact or found.own
+    people = None if _own_units(traces) else len(np.unique(subject.person))
+    if people is not None and people < ENOUGH_PEOPLE:
+        notes = (*notes, f"With {people} people, intervals are narrower than they should be.")
     bins = calibration(judge.secret, subject.secret)
     return Audit(
         episodes=len(subject),
-        people=None if _own_units(traces) else len(np.unique(subject.person)),
+        people=people,
         splits=len(splits),
         secrets=traces.names.secrets,
         useful=traces.names.useful,
-        limit=bound.limit if isinstance(bound, ConfidenceBound) and bound.limit <= 1 else None,
+        limit=limit,
         enforce=task.enforce if task else None,
         attacks=found.attacks,
         over_time=found.moments,
@@ -176,8 +191,10 @@ def audit_traces(
         calibration_error=calibration_error(bins),
         calibrated=found.calibrated,
         channels=channel_leakage(model) if model else [],
-        leakage=policy_leakage(found.exact.secret, model.prior.sum(1), resampler) if found.exact and model else None,
-        checks=list(_checks(found, task)),
+        leakage=policy_leakage(found.exact.secret, model.prior.sum(1), resampler)
+        if found.exact and model and true
+        else None,
+        checks=list(_checks(found, task, true)),
         notes=list(notes),
     )
 
@@ -192,16 +209,17 @@ def _quick(seed: int) -> list[Callable[[], Attacker]]:
     return [Counting, lambda: Logistic(seed), lambda: BoostedTrees(seed)]
 
 
-def _bayes_name(model: ReleaseModel) -> str:
-    return "Bayes with the true model" if model.fitted is None else "Bayes with the fitted model"
+def _limit(task: Task | None) -> float | None:
+    """L_B, where there is one that could be reached."""
+    bound = task.bound if task else None
+    return bound.limit if isinstance(bound, ConfidenceBound) and bound.limit <= 1 else None
 
 
 class _Found:
     """Beliefs of all attackers on the judged episodes, summed up as they come."""
 
-    def __init__(self, subject: Traces, resampler: Resampler, bound: Bound | None) -> None:
-        self.subject, self.resampler = subject, resampler
-        self.limit = bound.limit if isinstance(bound, ConfidenceBound) else None
+    def __init__(self, subject: Traces, resampler: Resampler, limit: float | None) -> None:
+        self.subject, self.resampler, self.limit = subject, resampler, limit
         self.attacks: list[Attack] = []
         self.moments: list[Moment] = []
         self.ends: list[Confidence] = []
@@ -223,32 +241,42 @@ class _Found:
     def _surest(self) -> int:
         return max(range(len(self.attacks)), key=lambda i: self.attacks[i].secret.bits.value)
 
-    def add(self, bayes: Bayes, fitted_on: Fitted, parts: list[Traces]) -> None:
+    def add_exact(self, bayes: Bayes) -> None:
         """Exact Bayes, looked at after every step."""
-        self.exact = self._judge([(bayes, part) for part in parts], fitted_on, range(1, parts[0].longest + 1))
+        *moments, end = bayes.along(self.subject)
+        self.exact = self._judge(bayes.name, NOTHING_LEARNED, enumerate(moments), end)
 
     def add_fitted(self, parts: list[tuple[Attacker, Traces]], fitted_on: Fitted) -> None:
         """A learned attacker, looked at at some moments."""
         if fitted_on == OWN:
             self.fitted.append(parts[0][0])
-        self._judge(parts, fitted_on, [m for m in MOMENTS if m <= parts[0][1].longest])
+        moments = (
+            (step, _together([attacker.confidence(part.until(step)) for attacker, part in parts]))
+            for step in MOMENTS
+            if step <= self.subject.longest
+        )
+        end = _together([attacker.confidence(part) for attacker, part in parts])
+        self._judge(parts[0][0].name, fitted_on, moments, end)
 
-    def _judge(self, parts: Any, fitted_on: Fitted, moments: Any) -> Confidence:
-        name, highest = parts[0][0].name, np.zeros(len(self.subject))
-        for step in moments:
-            said = _together([attacker.confidence(part.until(step)) for attacker, part in parts])
+    def _judge(
+        self, name: str, fitted_on: Fitted, moments: Iterable[tuple[int, Confidence]], end: Confidence
+    ) -> Confidence:
+        highest = end.secret.max(1)
+        for step, said in moments:
             highest = np.maximum(highest, said.secret.max(1))
             if step in MOMENTS:
                 self._look(name, fitted_on, step, said)
-        end = _together([attacker.confidence(part) for attacker, part in parts])
-        highest = np.maximum(highest, end.secret.max(1))
         if fitted_on == NOTHING_LEARNED:
             self.highest_exact = float(highest.max())
-        over = self.resampler.ratio((highest >= self.limit).astype(float)) if self.limit else None
+        over = self._share(highest >= self.limit) if self.limit else None
         numbers = self._look(name, fitted_on, None, end)
         self.attacks.append(Attack(name, fitted_on, numbers.secret, numbers.useful, over))
         self.ends.append(end)
         return end
+
+    def _share(self, happened: Bool[np.ndarray, " N"]) -> Estimate:
+        """Where episodes are independent the interval is exact, and not empty where nothing happened."""
+        return rate(happened) if _own_units(self.subject) else self.resampler.ratio(happened.astype(float))
 
     def _look(self, name: str, fitted_on: Fitted, step: int | None, said: Confidence) -> Judged:
         numbers = judged(said, self.subject, self.resampler)
@@ -257,7 +285,7 @@ class _Found:
 
 
 def _together(parts: list[Confidence]) -> Confidence:
-    return Confidence(np.concatenate([part.secret for part in parts]), np.concatenate([part.useful for part in parts]))
+    return Confidence(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
 
 
 def _check_labels(traces: Traces) -> None:
@@ -272,12 +300,40 @@ def _own_units(traces: Traces) -> bool:
     return len(np.unique(traces.person)) == len(traces)
 
 
-def _splits(person: Int[np.ndarray, " N"], seed: int) -> list[Bool[np.ndarray, " N"]]:
-    """Who is judged: half of many people once, or everybody in turn where there are few."""
-    people = np.random.default_rng(seed).permutation(np.unique(person))
+def _splits(traces: Traces, seed: int) -> list[Bool[np.ndarray, " N"]]:
+    """Who is judged: half of many people once, or everybody in turn where there are few.
+
+    People are dealt out by their secrets, so that those who have one for good are in all parts alike: else an attacker
+    learns mostly from people with other secrets than those it is judged on.
+    """
+    people = np.random.default_rng(seed).permutation(np.unique(traces.person))
+    secrets = _secrets_of(people, traces)
+    people = people[np.lexsort((np.arange(len(people)), secrets))]
     if len(people) > MANY_PEOPLE:
-        return [np.isin(person, people[: len(people) // 2])]
-    return [np.isin(person, own) for own in np.array_split(people, min(FOLDS, len(people)))]
+        parts = [people[::2]]
+    else:
+        # Of the rarest kind of people one in each part, if there are several kinds.
+        rarest = np.bincount(secrets).min() if secrets.any() else len(people)
+        parts = [people[i :: max(2, min(FOLDS, rarest))] for i in range(max(2, min(FOLDS, rarest)))]
+    rows = [np.isin(traces.person, part) for part in parts]
+    for judged_rows in rows:
+        for label in ("secret", "useful"):
+            values = getattr(traces, label)
+            if missing := set(values.tolist()) - set(values[~judged_rows].tolist()):
+                names = traces.names.secrets if label == "secret" else traces.names.useful
+                raise InputError(
+                    f"Too few people have the {label} {[names[i] for i in sorted(missing)]}: attackers must be able to "
+                    "learn from others than those they are judged on."
+                )
+    return rows
+
+
+def _secrets_of(people: Int[np.ndarray, " P"], traces: Traces) -> Int[np.ndarray, " P"]:
+    """Which kind each person is of: all who have the same set of secrets are alike."""
+    place = np.searchsorted(np.sort(people), traces.person)
+    has = np.zeros((len(people), len(traces.names.secrets)), bool)
+    has[place, traces.secret] = True
+    return np.unique(has, axis=0, return_inverse=True)[1].reshape(-1)[np.searchsorted(np.sort(people), people)]
 
 
 def _others(source: Traces, traces: Traces, judged_rows: Bool[np.ndarray, " N"]) -> Traces:
@@ -296,8 +352,9 @@ def _learning(
     resampler = Resampler(np.unique(subject.person, return_inverse=True)[1], seed)
 
     def point(attacker: Attacker, episodes: int) -> Learning:
-        accuracy = named(attacker.confidence(subject).secret, subject.secret, resampler).balanced
-        return Learning(attacker.name, episodes, accuracy)
+        return Learning(
+            attacker.name, episodes, judged(attacker.confidence(subject), subject, resampler).secret.balanced
+        )
 
     for make, whole in zip(_learned(seed, tell), fitted, strict=True):
         for share in CURVE:
@@ -328,22 +385,14 @@ def _observed(traces: Traces, splits: Any, resampler: Resampler, seed: int, tell
         yield best
 
 
-def _checks(found: _Found, task: Task | None) -> Iterator[Check]:
+def _checks(found: _Found, task: Task | None, true: bool) -> Iterator[Check]:
     """What must be so where the true model is known, and under a guarantee."""
     if found.exact is None or task is None:
         return
-    truth = found.subject.secret
-    right = found.exact.secret.argmax(1) == truth
-    if task.model.fitted is None:
-        believed = found.exact.secret.max(1)
-        off = abs(_errors_from_zero(right - believed))
-        yield Check(
-            "exact Bayes is honest",
-            off < CLEAR,
-            f"Exact Bayes is right in {right.mean():.2%} of episodes and believes {believed.mean():.2%} "
-            f"on average, {off:.1f} standard errors apart.",
-        )
-        yield _nobody_beats(found, right)
+    # Of few people nothing clear can be said.
+    if true and found.resampler.unit.max() + 1 >= ENOUGH_PEOPLE:
+        yield _honest(found, found.exact)
+        yield _nobody_beats(found, found.exact)
     if task.enforce in GUARANTEED and found.limit is not None:
         crossed = found.highest_exact >= found.limit
         yield Check(
@@ -353,30 +402,53 @@ def _checks(found: _Found, task: Task | None) -> Iterator[Check]:
         )
 
 
-def _nobody_beats(found: _Found, right: Bool[np.ndarray, " N"]) -> Check:
-    """Who learns cannot know more than the model explains, unless something else tells the secret."""
-    worst, lead, by = "", -np.inf, 0.0
-    for attack, end in zip(found.attacks, found.ends, strict=True):
-        if attack.fitted_on == NOTHING_LEARNED:
-            continue
-        gain = (end.secret.argmax(1) == found.subject.secret) * 1.0 - right
-        if (errors := _errors_from_zero(gain)) > lead:
-            worst, lead, by = _title(attack), errors, float(gain.mean())
-    if lead < CLEAR:
-        sentence = f"The nearest, {worst}, is {by:+.2%} from it ({lead:.1f} standard errors)."
-        return Check("nobody beats exact Bayes", True, sentence)
+def _honest(found: _Found, exact: Confidence) -> Check:
+    """An exact belief is right as often as it says."""
+    right, believed = exact.secret.argmax(1) == found.subject.secret, exact.secret.max(1)
+    off, clear = _errors_from_zero(right - believed, found.resampler.unit)
     return Check(
-        "nobody beats exact Bayes",
-        False,
-        f"{worst} names the secret right in {by:.2%} more episodes than exact Bayes can ({lead:.1f} standard errors): "
-        "the traces say more than the model and the public rule explain. Something else depends on the secret, such "
-        "as which sensor is chosen, or when it stops; or it is not the model of these traces.",
+        "exact Bayes is honest",
+        abs(off) < clear,
+        f"Exact Bayes is right in {right.mean():.2%} of episodes and believes {believed.mean():.2%} on average, "
+        f"{abs(off):.1f} standard errors apart.",
     )
 
 
-def _errors_from_zero(values: Float[np.ndarray, " N"]) -> float:
-    """The mean in standard errors; of values that are all the same zero, none."""
-    return float(values.mean() / stats.sem(values)) if values.any() else 0.0
+def _nobody_beats(found: _Found, exact: Confidence) -> Check:
+    """Who learns cannot know more than the model explains, unless something else tells the secret: neither name it
+    right more often, nor believe more in the truth (in bits, which also shows where one secret is rare)."""
+    truth, rows = found.subject.secret, np.arange(len(found.subject))
+
+    def bits(said: Confidence) -> Float[np.ndarray, " N"]:
+        return np.log2(np.maximum(said.secret[rows, truth], LEAST_BELIEF))
+
+    worst, lead, caught = "", -np.inf, False
+    for attack, end in zip(found.attacks, found.ends, strict=True):
+        if attack.fitted_on == NOTHING_LEARNED:
+            continue
+        hits = 1.0 * (end.secret.argmax(1) == truth) - (exact.secret.argmax(1) == truth)
+        for gain, unit in ((hits, "episodes named right"), (bits(end) - bits(exact), "bits about the secret")):
+            errors, clear = _errors_from_zero(gain, found.resampler.unit)
+            if errors / clear > lead:
+                lead, caught = errors / clear, errors >= clear
+                worst = f"{_title(attack)}, {gain.mean():+.4f} in {unit} per episode, {errors:.1f} standard errors"
+    if not caught:
+        return Check("nobody beats exact Bayes", True, f"The nearest: {worst}.")
+    return Check(
+        "nobody beats exact Bayes",
+        False,
+        f"Somebody knows more than exact Bayes can ({worst}): the traces say more than the model and the public rule "
+        "explain. Something else depends on the secret, such as which sensor is chosen, or when it stops; or it is not "
+        "the model of these traces.",
+    )
+
+
+def _errors_from_zero(values: Float[np.ndarray, " N"], unit: Int[np.ndarray, " N"]) -> tuple[float, float]:
+    """The mean over units in standard errors, and how many of them are clear; of values that are all zero, none."""
+    means = np.bincount(unit, values) / np.bincount(unit)
+    clear = float(stats.t.isf(stats.norm.sf(CLEAR), len(means) - 1))
+    error = stats.sem(means)
+    return (float(means.mean() / error) if error > 0 else 0.0), clear
 
 
 def _title(attack: Attack) -> str:
@@ -385,25 +457,28 @@ def _title(attack: Attack) -> str:
 
 def _sentences(audit: Audit) -> Iterator[str]:
     best, guess = audit.strongest, 1 / len(audit.secrets)
-    found = best.secret.balanced
-    against = f"guessing gives {100 * guess:.1f} %"
-    told = "" if found.low > guess else ", which it is not told apart from"
-    whom = f"{audit.people} people" if audit.people else f"{audit.episodes:,} episodes"
+    told = "" if best.secret.balanced.low > guess else ", which it is not told apart from"
     yield (
         f"The strongest of {len(audit.attacks)} attackers, {_title(best)}, names the secret correctly in "
-        f"{percent(found)} of episodes; {against}{told}."
+        f"{percent(best.secret.balanced)} of episodes; guessing gives {100 * guess:.1f} %{told}."
     )
     useful = max(audit.attacks, key=lambda attack: attack.useful.balanced.value)
+    whom = f"of {audit.people} people" if audit.people else f"in {audit.episodes:,} episodes"
     yield (
         f"The useful value is named correctly in {percent(useful.useful.balanced)} ({_title(useful)}); guessing gives "
-        f"{100 / len(audit.useful):.1f} %."
+        f"{100 / len(audit.useful):.1f} %. Both are means over classes, {whom} that the attacker had not learned from."
     )
     if audit.limit is not None:
         believers = [attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED] or audit.attacks
         worst = max(believers, key=lambda attack: attack.over.value if attack.over else 0.0)
         assert worst.over is not None
         yield f"The belief of {_title(worst)} reaches the bound {audit.limit:g} in {percent(worst.over)} of episodes."
-    yield f"Both are means over classes, on {whom} that the attacker had not learned from."
+    surest = max(audit.attacks, key=lambda attack: attack.secret.bits.low)
+    if told and surest.secret.bits.low > 0:
+        yield (
+            f"Still, {_title(surest)} believes more in the true secret than before, by {surest.secret.bits} bits on "
+            "average: something is said about it."
+        )
 
 
 def percent(estimate: Estimate) -> str:

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from reticent.audit.attackers import confidence_of
 from reticent.audit.measures import balanced_accuracy
 from reticent.policy.heuristics import InformationGain, OneStepLookahead
 from reticent.policy.policy import Policy, RandomSensor
@@ -56,10 +57,10 @@ def baseline_points(task: Task, seed: int) -> list[Point]:
         for threshold in THRESHOLDS:
             stops = eqx.tree_at(lambda p: p.threshold, policy, jnp.asarray(threshold))
             records = simulate(process, stops.act, EPISODES, seed)
-            belief = np.asarray(records.belief)
+            believed = confidence_of(np.asarray(records.belief), task.model.prior)
             useful, secret = (
-                balanced_accuracy(belief.sum(axis).argmax(1), np.asarray(truth))
-                for axis, truth in ((1, records.useful), (2, records.secret))
+                balanced_accuracy(believed.fair_guess(label), np.asarray(getattr(records, label)))
+                for label in ("useful", "secret")
             )
             points.append(Point(name, threshold, useful, secret, float(records.releases.mean())))
     return points

@@ -51,9 +51,10 @@ def channel_leakage(model: ReleaseModel) -> list[ChannelLeakage]:
 
 @dataclass(frozen=True)
 class PolicyLeakage:
-    """What whole episodes say about the secret to exact Bayes; unbiased estimates of exact quantities, in bits.
+    """What whole episodes say about the secret to exact Bayes with the true model: estimates, in bits.
 
-    `vulnerability` is the chance that the best guess is right.
+    `vulnerability` is the chance that the best guess is right. It and Shannon's are unbiased; the others are logarithms
+    of unbiased means.
     """
 
     shannon_bits: Estimate

@@ -59,7 +59,8 @@ def percentiles(value: float, drawn: Float[np.ndarray, " B"]) -> Estimate:
 class Named:
     """How well a label is named at one moment. All are estimates.
 
-    `balanced` is the mean over classes. `confidence` is the mean of the largest belief: equal to `accuracy` if the
+    `accuracy` is of the likeliest class. `balanced` is the mean over classes, by a guess that counts rare classes like
+    frequent ones, as is `per_class`. `confidence` is the mean of the largest belief: equal to `accuracy` if the
     belief is honest. `bits` is H(label) minus the attacker's cross-entropy: a lower bound on the information that the
     traces hold, because another attacker may know more.
     """
@@ -76,17 +77,22 @@ class Named:
         return asdict(self)
 
 
-def named(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"], resampler: Resampler) -> Named:
-    """All measures of beliefs about one label."""
+def named(
+    belief: Float[np.ndarray, "N C"],
+    guess: Int[np.ndarray, " N"],
+    truth: Int[np.ndarray, " N"],
+    resampler: Resampler,
+) -> Named:
+    """All measures of beliefs about one label; `guess` is the fair one, which counts for all but plain accuracy."""
     classes = belief.shape[1]
-    right = belief.argmax(1) == truth
+    right = guess == truth
     hot = np.eye(classes)[truth]
     present = np.isin(np.arange(classes), truth)
     per_class = [resampler.ratio(hot[:, c] * right, hot[:, c]) if present[c] else None for c in range(classes)]
     own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
     gained = np.log2(own) + _entropy_bits(hot.mean(0))
     return Named(
-        accuracy=resampler.ratio(right.astype(float)),
+        accuracy=resampler.ratio((belief.argmax(1) == truth).astype(float)),
         balanced=percentiles(*_balanced(hot * right[:, None], hot, resampler)),
         per_class=per_class,
         confidence=resampler.ratio(belief.max(1)),
@@ -139,7 +145,8 @@ class Judged:
 def judged(confidence: Confidence, traces: Traces, resampler: Resampler) -> Judged:
     """Both labels."""
     return Judged(
-        named(confidence.secret, traces.secret, resampler), named(confidence.useful, traces.useful, resampler)
+        named(confidence.secret, confidence.fair_guess("secret"), traces.secret, resampler),
+        named(confidence.useful, confidence.fair_guess("useful"), traces.useful, resampler),
     )
 
 

@@ -105,13 +105,14 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"Cannot read {str(path)!r} as Parquet: {error}.") from error
     said = _check_columns(schema)
+    needed = [*REQUIRED, *(["person"] if "person" in schema else [])]
     found = table.select(
         pl.len().alias("rows"),
         pl.col("episode").n_unique().alias("episodes"),
-        *(pl.col(name).null_count().alias(f"null {name}") for name in REQUIRED),
+        *(pl.col(name).null_count().alias(f"null {name}") for name in needed),
     )
     counts = found.collect(engine="streaming").row(0, named=True)
-    for name in REQUIRED:
+    for name in needed:
         if counts[f"null {name}"]:
             raise InputError(f"Column {name!r} has {counts[f'null {name}']:,} empty cells; every row needs it.")
     if not counts["rows"]:
@@ -172,7 +173,7 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
     episode = releases["episode"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
     step = np.arange(len(episode)) - np.searchsorted(episode, episode)
     names = Names(
-        sensors=model.sensors if model else _values(releases["sensor"]),
+        sensors=model.sensors if model else _values(releases["sensor"]) or ("none",),
         symbols=symbols,
         secrets=model.secrets if model else _values(first["secret"]),
         useful=model.useful if model else _values(first["useful"]),
@@ -200,7 +201,7 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
     symbol = _index(releases["symbol"], names.symbols, "symbol")
     likelihood = None
     if model is not None:
-        chances = releases["chances"].to_numpy() if "chances" in releases.columns else None
+        chances = _chances(releases["chances"], model) if "chances" in releases.columns else None
         likelihood = padded_rows(episode, step, likelihoods(model, sensor, symbol, chances), shape, 1.0)
     return _with(traces, symbol=padded_rows(episode, step, symbol, shape, NOTHING), likelihood=likelihood)
 
@@ -258,6 +259,8 @@ def _symbols(rows: pl.DataFrame, model: ReleaseModel | None) -> tuple[str, ...]:
         raise InputError(f"{spoken.null_count():,} releases have no symbol; only a stop may have none.")
     kind = spoken.dtype
     found = tuple(kind.categories) if isinstance(kind, pl.Enum) else _values(spoken.cast(str))
+    # Somebody who never says anything has one symbol that never comes.
+    found = found or ("nothing",)
     if len(found) > MOST_SYMBOLS:
         raise InputError(f"There are {len(found):,} different symbols: put measurements into a column `reading`.")
     if model is None:
@@ -270,16 +273,33 @@ def _symbols(rows: pl.DataFrame, model: ReleaseModel | None) -> tuple[str, ...]:
     return (*model.symbols, *others)
 
 
+def _chances(column: pl.Series, model: ReleaseModel) -> Float[np.ndarray, "R Z"]:
+    """The public rule of each release: a chance for every symbol of the model."""
+    chances = _lists(column, "chances", len(model.symbols)).astype(np.float64)
+    if (chances < 0).any() or (chances > 1 + 1e-9).any():
+        raise InputError("Column 'chances' holds numbers that are no chances, below 0 or above 1.")
+    return chances
+
+
 def _readings(column: pl.Series) -> Float[np.ndarray, "R D"]:
+    return _lists(column, "reading", None).astype(np.float32)
+
+
+def _lists(column: pl.Series, name: str, width: int | None) -> np.ndarray:
+    """One line of numbers per row, all finite, all of one width."""
+    if column.null_count():
+        raise InputError(f"Column {name!r} has {column.null_count():,} empty cells at releases.")
     if isinstance(column.dtype, pl.List):
-        widths = column.list.len().unique()
-        if len(widths) > 1 or column.null_count():
-            raise InputError(f"Readings must be lists of as many numbers each; there are some of {widths.to_list()}.")
-        column = column.list.to_array(int(widths[0]) if len(widths) else 1)
-    values = column.to_numpy().astype(np.float32)
-    values = values.reshape(len(values), -1)
-    if not np.isfinite(values).all():
-        raise InputError("Some readings are empty or not finite numbers.")
+        widths = column.list.len().unique().to_list()
+        if len(widths) > 1:
+            raise InputError(f"Column {name!r} must hold lists of as many numbers each; there are some of {widths}.")
+        column = column.list.to_array(widths[0] if widths else width or 1)
+    values = column.to_numpy()
+    values = values.reshape(len(values), -1) if len(values) else values.reshape(0, width or 1)
+    if values.shape[1] == 0 or not np.isfinite(values).all():
+        raise InputError(f"Column {name!r} has lists without numbers, or numbers that are not finite.")
+    if width is not None and values.shape[1] != width:
+        raise InputError(f"Column {name!r} holds {values.shape[1]} numbers a row; the model has {width} symbols.")
     return values
 
 

@@ -75,8 +75,11 @@ class Traces:
     def padded(self, longest: int) -> "Traces":
         """Room for exactly so many releases; what came later is cut off."""
         more = longest - self.longest
-        if more <= 0:
-            short = self.until(longest)
+        if more == 0:
+            return self
+        if more < 0:
+            # With the stop, where it comes right after the last release that there is room for.
+            short = self.until(longest + 1)
             return replace(short, **{name: value[:, :longest] for name, value in _by_step(short).items()})
         fill = {"sensor": NOTHING, "symbol": NOTHING, "reading": 0.0, "likelihood": 1.0}
         wide = {

@@ -320,7 +320,7 @@ def _numbers(records: Episode, measured: Traces, named: dict[str, np.ndarray] | 
     believed = retrained(seen, measured)
     for label in ("useful", "secret"):
         truth = getattr(measured, label)
-        guesses = {name: getattr(confidence, label).argmax(1) for name, confidence in believed.items()}
+        guesses = {name: confidence.fair_guess(label) for name, confidence in believed.items()}
         balanced = {name: balanced_accuracy(guess, truth) for name, guess in guesses.items()}
         best = max(balanced, key=lambda name: balanced[name])
         shown = guesses[best] if named is None else named[label]
