@@ -124,7 +124,8 @@ def _print_recordings(results: Path) -> None:
     for heading in shown:
         table.add_column(heading, justify="left" if heading in ("policy", "bound") else "right", no_wrap=True)
     for row in recordings_table(pl.read_parquet(results)):
-        table.add_row(*(row[place] for place in shown.values()))
+        # Intervals are on the page: there is no room for them here.
+        table.add_row(*(row[place].partition(" [")[0] for place in shown.values()))
     Console().print(table)
     print("U, S: by the best attacker that was trained on the policy's own traces. gap: U minus S.")
     print(
