@@ -87,6 +87,7 @@ def test_a_planted_side_channel_is_caught():
     assert metadata.secret.balanced.low > silent.secret.balanced.high + 0.1
 
 
+@pytest.mark.slow
 def test_the_bound_is_checked_under_a_guarantee():
     found = audit_traces(released(KEPT), KEPT)
     assert found.passed

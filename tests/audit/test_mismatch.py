@@ -35,6 +35,7 @@ def test_with_the_assumed_channel_the_informed_belief_is_the_public_one(enforce)
     assert highest.max() < 0.7
 
 
+@pytest.mark.slow
 def test_a_sharper_truth_crosses_the_bound_that_the_assumed_belief_keeps():
     process, policy = lookahead(ConfidenceBound(0.8), "withhold")
     truth = sharpened(two_binary_sensors().channel, 0.5)
@@ -49,6 +50,7 @@ def test_a_sharper_truth_crosses_the_bound_that_the_assumed_belief_keeps():
     assert mismatch(process, policy, truth, EPISODES) == found
 
 
+@pytest.mark.slow
 def test_whoever_trusts_a_wrong_model_names_the_wrong_secret():
     # The channel of the other secret: the assumed model is worse than a coin, the true one is not.
     process, policy = lookahead(InformationBound(0.3))

@@ -71,6 +71,7 @@ def test_what_sessions_say_multiplies():
     assert after[-1].confidence.value == pytest.approx(expected, abs=FOUR_STANDARD_ERRORS)
 
 
+@pytest.mark.slow
 def test_carrying_changes_nothing_for_a_policy_that_ignores_the_belief():
     process = ReleaseProcess(Task(random_model(4, secrets=3), NO_BOUND, horizon=3))
     policy = FixedSensor(jnp.asarray(1), NEVER_SURE)
@@ -84,6 +85,7 @@ def test_carrying_changes_nothing_for_a_policy_that_ignores_the_belief():
     assert forgotten[-1].spent_bits.value > carried[-1].spent_bits.value
 
 
+@pytest.mark.slow
 def test_a_carried_ledger_stays_below_its_limit_over_all_sessions():
     process, policy = lookahead(InformationBound(0.2))
     carried, forgotten = (repeated_sessions(process, policy, way, episodes=PEOPLE)[-1] for way in (True, False))
@@ -95,6 +97,7 @@ def test_a_carried_ledger_stays_below_its_limit_over_all_sessions():
     assert forgotten.spent_bits.value > 0.2
 
 
+@pytest.mark.slow
 def test_after_a_violation_a_carried_session_is_silent():
     process = ReleaseProcess(Task(tells_both(), ConfidenceBound(0.9)))
     policy = RandomSensor(jnp.asarray(0.9))

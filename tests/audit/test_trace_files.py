@@ -42,7 +42,9 @@ def recomputed(path):
     return np.array(beliefs), table
 
 
-@pytest.fixture(scope="module", params=[pytest.param("withhold", marks=pytest.mark.slow), "coarsen", "mask"])
+@pytest.fixture(
+    scope="module", params=[*(pytest.param(rule, marks=pytest.mark.slow) for rule in ("withhold", "coarsen")), "mask"]
+)
 def traced(request, tmp_path_factory):
     task = TASKS[request.param]
     process = ReleaseProcess(task)
