@@ -1,6 +1,11 @@
 """Shapes and types are checked at run time in every test; silent rank promotion is an error."""
 
+import os
+
 from jaxtyping import install_import_hook
+
+# Tests run side by side, one worker per core: threads of boosted trees would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 with install_import_hook("reticent", "beartype.beartype"):
     import reticent.belief  # noqa: F401  (switches 64-bit floats on before anything is traced)
