@@ -16,7 +16,8 @@ import polars as pl
 
 from benchmarks.record import save
 from reticent import ConfidenceBound, OneStepLookahead, ReleaseProcess, Task, synthetic
-from reticent.audit.audit import NOTHING_LEARNED, audit_traces, percent
+from reticent.audit.audit import audit_traces
+from reticent.audit.findings import NOTHING_LEARNED, percent
 from reticent.audit.play import play
 from reticent.audit.sessions import repeated_sessions
 from reticent.audit.traces import Names, Traces

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from reticent.audit.attackers import Counting, Logistic
-from reticent.audit.audit import Attack, Audit, audit_traces
+from reticent.audit.audit import audit_traces
 from reticent.audit.comparison import Point, at_same_utility
+from reticent.audit.findings import Attack, Audit
 from reticent.audit.leakage import channel_leakage, policy_leakage
 from reticent.audit.measures import Resampler, calibration, calibration_error, named
 from reticent.audit.play import play
@@ -313,6 +314,13 @@ class TestFiles:
         assert (file.traces.person == np.arange(40) % 4).all()
         assert not file.traces.stopped.any()
         assert file.traces.names.secrets == ("0", "1")
+
+    def test_people_have_the_same_number_in_tables_that_lack_some(self, tmp_path):
+        people = pl.Enum(["anna", "berta", "carla"])
+        table = pl.DataFrame({"episode": [0, 1], "step": [0, 0], "sensor": ["x", "x"], "symbol": ["0", "1"]})
+        table = table.with_columns(secret=pl.Series([0, 1]), useful=pl.Series([0, 1]))
+        table.with_columns(person=pl.Series(["carla", "berta"], dtype=people)).write_parquet(tmp_path / "t.parquet")
+        assert read_traces(tmp_path / "t.parquet", 10).traces.person.tolist() == [2, 1]
 
     @pytest.mark.parametrize(
         ("change", "sentence"),

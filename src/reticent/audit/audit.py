@@ -4,135 +4,50 @@ Nothing here knows how the traces came about: a file of another system is audite
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
 from reticent.audit.attackers import Attacker, Bayes, BoostedTrees, Confidence, Counting, Logistic, Lstm
-from reticent.audit.leakage import ChannelLeakage, PolicyLeakage, channel_leakage, policy_leakage
+from reticent.audit.findings import (
+    NOTHING_LEARNED,
+    OWN,
+    RANDOM,
+    Attack,
+    Audit,
+    Check,
+    Fitted,
+    Learning,
+    Moment,
+    Observed,
+    title,
+)
+from reticent.audit.leakage import channel_leakage, policy_leakage
 from reticent.audit.measures import (
     LEAST_BELIEF,
     Judged,
-    Named,
     Resampler,
     calibration,
     calibration_error,
     judged,
 )
-from reticent.audit.traces import OBSERVERS, Observer, Traces
+from reticent.audit.splits import own_units, splits_of
+from reticent.audit.traces import OBSERVERS, Traces
 from reticent.errors import InputError
 from reticent.estimate import Estimate, rate
 from reticent.problem.bound import ConfidenceBound
 from reticent.problem.task import GUARANTEED, Task
 
-# With more people than this one split will do; with fewer everybody's turn comes to be judged.
-MANY_PEOPLE, FOLDS = 50, 5
 # Of fewer no clear statement is made, and their intervals come with a warning.
 ENOUGH_PEOPLE = 10
 MOMENTS = (1, 2, 3, 5, 10, 20, 50)
 CURVE = (0.1, 0.3)
 # A difference of so many standard errors is no chance: one false alarm in some ten thousand.
 CLEAR = 4.0
-OWN, RANDOM, NOTHING_LEARNED = "the policy's own traces", "random traces", "the model"
-Fitted = Literal["the policy's own traces", "random traces", "the model"]
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Attack:
-    """One attacker, what it was fitted on, how well it names both labels at the end, and how often its own belief
-    about the secret reached the bound at a moment that was looked at."""
-
-    attacker: str
-    fitted_on: Fitted
-    secret: Named
-    useful: Named
-    over: Estimate | None
-
-
-@dataclass(frozen=True)
-class Moment:
-    """Balanced accuracies after so many steps; `step` is none for the end."""
-
-    attacker: str
-    fitted_on: Fitted
-    step: int | None
-    secret: Estimate
-    useful: Estimate
-
-
-@dataclass(frozen=True)
-class Learning:
-    """Balanced accuracy on the secret of an attacker who learned from so many episodes."""
-
-    attacker: str
-    episodes: int
-    secret: Estimate
-
-
-@dataclass(frozen=True)
-class Observed:
-    """The strongest attacker who sees less."""
-
-    observer: Observer
-    attacker: str
-    secret: Named
-    useful: Named
-
-
-@dataclass(frozen=True)
-class Check:
-    """Something that must be so."""
-
-    name: str
-    passed: bool
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Audit:
-    """All that was found. Every number is an estimate with its interval unless it says that it is exact."""
-
-    episodes: int
-    people: int | None
-    splits: int
-    secrets: tuple[str, ...]
-    useful: tuple[str, ...]
-    limit: float | None
-    enforce: str | None
-    attacks: list[Attack]
-    over_time: list[Moment]
-    learning: list[Learning]
-    observers: list[Observed]
-    calibration: list[dict[str, float]]
-    calibration_error: float
-    calibrated: str
-    channels: list[ChannelLeakage]
-    leakage: PolicyLeakage | None
-    checks: list[Check]
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def strongest(self) -> Attack:
-        """The attacker who names the secret best, classes counted alike."""
-        return max(self.attacks, key=lambda attack: attack.secret.balanced.value)
-
-    @property
-    def passed(self) -> bool:
-        """Whether all that must be so is so."""
-        return all(check.passed for check in self.checks)
-
-    @property
-    def verdict(self) -> list[str]:
-        """What there is to say, in a few sentences; what is wrong comes first."""
-        return [*(f"Not as it must be: {c.sentence}" for c in self.checks if not c.passed), *_sentences(self)]
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain dictionary for one JSON object."""
-        return {"verdict": self.verdict, "passed": self.passed, "strongest": _title(self.strongest), **asdict(self)}
 
 
 def audit_traces(
@@ -147,7 +62,7 @@ def audit_traces(
     """The whole audit. `random` are traces of random sensors, which the paper's adversary learns from. Unless told
     otherwise, a model that was not fitted to recordings is taken for the true one: that is checked."""
     _check_labels(traces)
-    splits, limit = _splits(traces, seed), _limit(task)
+    splits, limit = splits_of(traces, seed), _limit(task)
     everyone = np.concatenate([np.flatnonzero(rows) for rows in splits])
     subject = traces.take(everyone)
     resampler = Resampler(np.unique(subject.person, return_inverse=True)[1], seed)
@@ -171,7 +86,7 @@ def audit_traces(
                 parts.append((attacker, traces.take(rows)))
             found.add_fitted(parts, fitted_on)
     judge = found.exact or found.own
-    people = None if _own_units(traces) else len(np.unique(subject.person))
+    people = None if own_units(traces) else len(np.unique(subject.person))
     if people is not None and people < ENOUGH_PEOPLE:
         notes = (*notes, f"With {people} people, intervals are narrower than they should be.")
     bins = calibration(judge.secret, subject.secret)
@@ -276,7 +191,7 @@ class _Found:
 
     def _share(self, happened: Bool[np.ndarray, " N"]) -> Estimate:
         """Where episodes are independent the interval is exact, and not empty where nothing happened."""
-        return rate(happened) if _own_units(self.subject) else self.resampler.ratio(happened.astype(float))
+        return rate(happened) if own_units(self.subject) else self.resampler.ratio(happened.astype(float))
 
     def _look(self, name: str, fitted_on: Fitted, step: int | None, said: Confidence) -> Judged:
         numbers = judged(said, self.subject, self.resampler)
@@ -296,49 +211,9 @@ def _check_labels(traces: Traces) -> None:
         raise InputError("All episodes are of one person: attackers must be judged on others than they learned from.")
 
 
-def _own_units(traces: Traces) -> bool:
-    return len(np.unique(traces.person)) == len(traces)
-
-
-def _splits(traces: Traces, seed: int) -> list[Bool[np.ndarray, " N"]]:
-    """Who is judged: half of many people once, or everybody in turn where there are few.
-
-    People are dealt out by their secrets, so that those who have one for good are in all parts alike: else an attacker
-    learns mostly from people with other secrets than those it is judged on.
-    """
-    people = np.random.default_rng(seed).permutation(np.unique(traces.person))
-    secrets = _secrets_of(people, traces)
-    people = people[np.lexsort((np.arange(len(people)), secrets))]
-    if len(people) > MANY_PEOPLE:
-        parts = [people[::2]]
-    else:
-        # Of the rarest kind of people one in each part, if there are several kinds.
-        rarest = np.bincount(secrets).min() if secrets.any() else len(people)
-        parts = [people[i :: max(2, min(FOLDS, rarest))] for i in range(max(2, min(FOLDS, rarest)))]
-    rows = [np.isin(traces.person, part) for part in parts]
-    for judged_rows in rows:
-        for label in ("secret", "useful"):
-            values = getattr(traces, label)
-            if missing := set(values.tolist()) - set(values[~judged_rows].tolist()):
-                names = traces.names.secrets if label == "secret" else traces.names.useful
-                raise InputError(
-                    f"Too few people have the {label} {[names[i] for i in sorted(missing)]}: attackers must be able to "
-                    "learn from others than those they are judged on."
-                )
-    return rows
-
-
-def _secrets_of(people: Int[np.ndarray, " P"], traces: Traces) -> Int[np.ndarray, " P"]:
-    """Which kind each person is of: all who have the same set of secrets are alike."""
-    place = np.searchsorted(np.sort(people), traces.person)
-    has = np.zeros((len(people), len(traces.names.secrets)), bool)
-    has[place, traces.secret] = True
-    return np.unique(has, axis=0, return_inverse=True)[1].reshape(-1)[np.searchsorted(np.sort(people), people)]
-
-
 def _others(source: Traces, traces: Traces, judged_rows: Bool[np.ndarray, " N"]) -> Traces:
     """Traces of people who are not judged. Where episodes are people, others' random episodes are others anyway."""
-    if source is not traces and _own_units(traces):
+    if source is not traces and own_units(traces):
         return source
     return source.take(~np.isin(source.person, traces.person[judged_rows]))
 
@@ -431,7 +306,7 @@ def _nobody_beats(found: _Found, exact: Confidence) -> Check:
             errors, clear = _errors_from_zero(gain, found.resampler.unit)
             if errors / clear > lead:
                 lead, caught = errors / clear, errors >= clear
-                worst = f"{_title(attack)}, {gain.mean():+.4f} in {unit} per episode, {errors:.1f} standard errors"
+                worst = f"{title(attack)}, {gain.mean():+.4f} in {unit} per episode, {errors:.1f} standard errors"
     if not caught:
         return Check("nobody beats exact Bayes", True, f"The nearest: {worst}.")
     return Check(
@@ -449,38 +324,3 @@ def _errors_from_zero(values: Float[np.ndarray, " N"], unit: Int[np.ndarray, " N
     clear = float(stats.t.isf(stats.norm.sf(CLEAR), len(means) - 1))
     error = stats.sem(means)
     return (float(means.mean() / error) if error > 0 else 0.0), clear
-
-
-def _title(attack: Attack) -> str:
-    return attack.attacker if attack.fitted_on == NOTHING_LEARNED else f"{attack.attacker} ({attack.fitted_on})"
-
-
-def _sentences(audit: Audit) -> Iterator[str]:
-    best, guess = audit.strongest, 1 / len(audit.secrets)
-    told = "" if best.secret.balanced.low > guess else ", which it is not told apart from"
-    yield (
-        f"The strongest of {len(audit.attacks)} attackers, {_title(best)}, names the secret correctly in "
-        f"{percent(best.secret.balanced)} of episodes; guessing gives {100 * guess:.1f} %{told}."
-    )
-    useful = max(audit.attacks, key=lambda attack: attack.useful.balanced.value)
-    whom = f"of {audit.people} people" if audit.people else f"in {audit.episodes:,} episodes"
-    yield (
-        f"The useful value is named correctly in {percent(useful.useful.balanced)} ({_title(useful)}); guessing gives "
-        f"{100 / len(audit.useful):.1f} %. Both are means over classes, {whom} that the attacker had not learned from."
-    )
-    if audit.limit is not None:
-        believers = [attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED] or audit.attacks
-        worst = max(believers, key=lambda attack: attack.over.value if attack.over else 0.0)
-        assert worst.over is not None
-        yield f"The belief of {_title(worst)} reaches the bound {audit.limit:g} in {percent(worst.over)} of episodes."
-    surest = max(audit.attacks, key=lambda attack: attack.secret.bits.low)
-    if told and surest.secret.bits.low > 0:
-        yield (
-            f"Still, {_title(surest)} believes more in the true secret than before, by {surest.secret.bits} bits on "
-            "average: something is said about it."
-        )
-
-
-def percent(estimate: Estimate) -> str:
-    """In percent, with its interval."""
-    return f"{100 * estimate.value:.1f} % [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from reticent.audit.attackers import retrained
-from reticent.audit.audit import NOTHING_LEARNED, Audit, Tell, audit_traces
+from reticent.audit.audit import Tell, audit_traces
 from reticent.audit.comparison import Point, SameUtility, at_same_utility, baseline_points
+from reticent.audit.findings import NOTHING_LEARNED, Audit
 from reticent.audit.measures import balanced_accuracy
 from reticent.audit.mismatch import Mismatch, mismatch, mixed, sharpened
 from reticent.audit.play import play

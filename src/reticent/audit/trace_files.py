@@ -188,9 +188,7 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
         symbol=None,
         reading=None,
         stopped=first["stopped"].to_numpy(),
-        person=first["person"].rank("dense").cast(pl.Int64).to_numpy() - 1
-        if "person" in first.columns
-        else np.arange(len(first)),
+        person=_numbered(first["person"]) if "person" in first.columns else np.arange(len(first)),
         secret=_index(first["secret"], names.secrets, "secret"),
         useful=_index(first["useful"], names.useful, "useful"),
         names=names,
@@ -204,6 +202,12 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
         chances = _chances(releases["chances"], model) if "chances" in releases.columns else None
         likelihood = padded_rows(episode, step, likelihoods(model, sensor, symbol, chances), shape, 1.0)
     return _with(traces, symbol=padded_rows(episode, step, symbol, shape, NOTHING), likelihood=likelihood)
+
+
+def _numbered(people: pl.Series) -> Int[np.ndarray, " N"]:
+    """A number for each person: the place in the list of all, where the column has one, so that tables agree."""
+    numbers = people.to_physical() if isinstance(people.dtype, pl.Enum) else people.rank("dense") - 1
+    return numbers.cast(pl.Int64).to_numpy()
 
 
 def likelihoods(
