@@ -14,15 +14,16 @@ demo: .venv/run.stamp
 test: .venv/dev.stamp
 	$(BIN)/pytest
 
-test-slow: .venv/dev.stamp
+test-slow: .venv/agents.stamp
 	$(BIN)/pytest -m slow
 
-lint: .venv/dev.stamp
+# All that is checked must be there, outside agents too.
+lint: .venv/agents.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
-bench: .venv/dev.stamp
+bench: .venv/agents.stamp
 	$(BIN)/python -m benchmarks
 
 # What the package needs to run, then what working on it needs. Both are locked, with hashes.
@@ -39,12 +40,24 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
+# Outside agents (Stable-Baselines3) for slow tests and benchmarks. PyTorch stands outside of the lock, because which
+# build of it suits a machine depends on the machine; all that it needs is locked.
+TORCH := torch==2.13.0
+.venv/agents.stamp: requirements-agents.lock .venv/dev.stamp
+	@set -e; echo "Adding outside agents (once) ..."; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-agents.lock; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	@touch $@
+
 # The build backend is part of the run lock, so that installing the package fetches nothing that is not locked.
 lock:
 	printf "hatchling\neditables\n" | uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links pyproject.toml - -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 	    --no-emit-find-links --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	    --no-emit-find-links --extra agents --override <(echo "$(TORCH) ; sys_platform == 'none'") \
+	    -c requirements-dev.lock pyproject.toml -o requirements-agents.lock
 
 clean:
 	rm -rf .venv results

@@ -9,8 +9,12 @@ from benchmarks import (
     kernels,
     lattice,
     learned,
+    outsiders,
     quality,
+    race,
     recordings,
+    roofline,
+    scale,
     start_up,
 )
 from benchmarks.record import write_readme
@@ -28,6 +32,10 @@ if __name__ == "__main__":
         learned,
         recordings,
         audit,
+        outsiders,
+        race,
+        roofline,
+        scale,
     ):
         benchmark.main()
     write_readme()

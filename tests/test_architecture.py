@@ -25,8 +25,10 @@ MAY_READ = {
     "solve": BASE | {"problem", "belief", "process", "policy"},
     "audit": BASE | {"problem", "belief", "data", "process", "policy"},
     "contracts": BASE | {"process", "policy"},
+    "gym": BASE | {"problem", "belief", "data", "process", "policy"},
     "study": BASE | {"problem", "belief", "data", "process", "policy", "solve", "audit", "provenance", "compile_cache"},
     "report": BASE,
+    "gateway": BASE | {"problem", "data", "policy"},
 }
 
 
@@ -47,7 +49,16 @@ def test_arrows(path):
 
 
 @pytest.mark.parametrize(
-    "module", ["reticent", "reticent.cli", "reticent.policy.store", "reticent.problem.task", "reticent.solve.lattice"]
+    "module",
+    [
+        "reticent",
+        "reticent.cli",
+        "reticent.policy.store",
+        "reticent.problem.task",
+        "reticent.solve.lattice",
+        "reticent.gateway.runtime",
+        "reticent.gateway.readings",
+    ],
 )
 def test_light_modules_do_not_import_jax(module):
     code = f"import sys, {module}; sys.exit(any(name == 'jax' for name in sys.modules))"

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from reticent.audit.attackers import Counting
-from reticent.cli import main
+from reticent.cli import COMMANDS, main
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import two_binary_sensors
 
@@ -39,10 +39,8 @@ def run(monkeypatch, capsys, tmp_path):
 
 def test_help_lists_every_command():
     done = subprocess.run([sys.executable, "-m", "reticent", "--help"], capture_output=True, text=True, check=True)
-    assert all(
-        name in done.stdout
-        for name in ("demo", "reproduce", "solve", "train", "evaluate", "certify", "audit", "export", "data", "fit")
-    )
+    assert len(COMMANDS) >= 15
+    assert all(name in done.stdout for name in COMMANDS)
 
 
 @pytest.mark.parametrize(("penalty", "value"), [("50", 7.342248), ("inf", 7.342248)])
@@ -113,7 +111,8 @@ def test_solve_says_it_in_words(run):
         (("audit", "p.safetensors", "--episodes", 10), "At least 200 episodes"),
         (("audit", "none.safetensors"), "There is no policy file"),
         (("audit", "--traces", "p1.json"), "Cannot read 'p1.json' as Parquet"),
-        (("export", "p1.json", "-o", "x.onnx"), "must end in .pomdp"),
+        (("export", "p1.json", "-o", "x.txt"), "must end in .pomdp or .onnx"),
+        (("export", "p1.json", "-o", "x.onnx"), "'p1.json' is damaged or not a policy file"),
         (("export", "p1.json", "-o", "no/where.pomdp"), "There is no folder 'no'"),
         (("export", "p1.json", "-o", "x.pomdp", "--discount", 1.5), "discount must lie above 0"),
         (("export", "p1.json", "-o", "x.pomdp", "--discount", 0.9), "might never stop"),
@@ -187,6 +186,19 @@ def test_answers_instead_of_readings(run, monkeypatch):
         code, out, err = run("evaluate", "p.safetensors", *extra)
         assert (code, out) == (2, "")
         assert sentence in err
+    # What the provider sees of it can be audited like anything else.
+    for place in ("_learned", "_quick"):
+        monkeypatch.setattr(f"reticent.audit.audit.{place}", lambda *_: [Counting])
+    code, out, _ = run("audit", "p.safetensors", "--episodes", 4000, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert [check["name"] for check in found["checks"]][-1] == "the bound holds"
+    exact = next(each for each in found["attacks"] if each["fitted_on"] == "the model")
+    assert exact["over"]["value"] == 0
+    assert exact["useful"]["balanced"]["low"] > 0.5
+    code, _, err = run("audit", "p.safetensors", "--data", ".")
+    assert code == 2
+    assert "nothing to replay" in err
 
 
 def test_export_for_other_solvers(run, tmp_path):

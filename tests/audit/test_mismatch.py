@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.mismatch import informed_beliefs, mismatch, mixed, sharpened
+from reticent.audit.mismatch import informed_beliefs, mismatch, mixed, moved_apart, sharpened
 from reticent.errors import InputError
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import RandomSensor
@@ -71,6 +71,28 @@ def test_sharpening_by_hand():
     assert sharpened(np.array([0.0, 1.0]).reshape(1, 1, 1, 2), 0.5).ravel().tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
+def test_moving_normal_laws_apart_moves_their_means(factor):
+    grid, means, spread = np.arange(-40, 41), np.array([-6.0, 1.0, 5.0]), 3.0
+
+    def normal(means):
+        law = np.exp(-((grid - means[:, None]) ** 2) / (2 * spread**2))
+        return (law / law.sum(-1, keepdims=True))[None, None]
+
+    # Around what they have in common, the mean of the means, which is zero.
+    assert np.allclose(moved_apart(normal(means), factor), normal(factor * means), atol=1e-9)
+
+
+def test_moving_apart_by_hand():
+    channel = np.array([[0.2, 0.8], [0.8, 0.2]]).reshape(1, 2, 1, 2)
+    # In common they have the uniform law.
+    assert moved_apart(channel, 2.0)[0, 0, 0] == pytest.approx([0.04 / 0.68, 0.64 / 0.68])
+    assert np.allclose(moved_apart(channel, 0.0), 0.5)
+    never = np.array([[0.0, 1.0], [0.5, 0.5]]).reshape(1, 2, 1, 2)
+    assert moved_apart(never, 2.0)[0, 0, 0].tolist() == [0, 1]
+    assert np.allclose(moved_apart(never, 1.0), never)
+
+
 def test_mixing_moves_every_law_towards_the_others():
     channel = random_model(0, secrets=1, useful=3).channel
     assert np.array_equal(mixed(channel, 0.0), channel)
@@ -86,6 +108,8 @@ def test_what_cannot_be_is_refused():
     channel = two_binary_sensors().channel
     with pytest.raises(InputError, match="above zero"):
         sharpened(channel, 0.0)
+    with pytest.raises(InputError, match="not negative"):
+        moved_apart(channel, -1.0)
     with pytest.raises(InputError, match="between zero and one"):
         mixed(channel, 1.5)
     with pytest.raises(InputError, match="nothing to mix"):

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from reticent.contracts import check_process
 from reticent.policy.heuristics import lookahead_costs
 from reticent.policy.policy import RandomSensor
+from reticent.problem import merging
 from reticent.problem.bound import ConfidenceBound
+from reticent.problem.merging import NEAREST
 from reticent.problem.synthetic import synthetic, tells_both, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process import guarantee
-from reticent.process.guarantee import NEAREST, Coarsen, Safety, Withhold, emitted
+from reticent.process.guarantee import Coarsen, Safety, Withhold, emitted
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import rollout
 from reticent.process.value_kernels import ValueKernels
@@ -109,7 +111,7 @@ def test_withholding_is_the_fractional_knapsack(seed):
     model, belief, limit = some_case(seed, 0.3)
     limit = max(limit, 0.55)
     kernels = compiled("withhold")(belief, model.channel, limit)
-    theta = max(limit - guarantee.MARGIN, belief.sum(1).max() + guarantee.SHARE * (limit - belief.sum(1).max()))
+    theta = max(limit - merging.MARGIN, belief.sum(1).max() + merging.SHARE * (limit - belief.sum(1).max()))
     for a in range(2):
         joint = np.einsum("su,suz->sz", belief, model.channel[a])
         law = joint.sum(0)
@@ -133,7 +135,7 @@ def test_coarsening_tells_more_of_the_useful_value_than_withholding(seed):
         emissions = emitted(jnp.asarray(model.channel), compiled(name)(belief, model.channel, limit))
         right[name] = np.einsum("su,asuy->auy", belief, emissions).max(1).sum(1)
     # Readings stay as they are where merging them would help by less than the bonus.
-    assert (right["coarsen"] >= right["withhold"] - guarantee.RAW_BONUS).all()
+    assert (right["coarsen"] >= right["withhold"] - merging.RAW_BONUS).all()
 
 
 @pytest.mark.parametrize(("label", "value"), [("coarsen", "value"), ("withhold", "withhold by value")])

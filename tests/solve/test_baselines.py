@@ -2,15 +2,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.policy.heuristics import OneStepLookahead
+from reticent.policy.heuristics import BASELINES, OneStepLookahead
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.synthetic import synthetic, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import simulate
-from reticent.solve.baselines import NEVER, THRESHOLDS, _threshold_costs, tuned_baseline
-from reticent.study.synthetic import BASELINES
+from reticent.solve.baselines import THRESHOLDS, _threshold_costs, tuned_baseline
+
+NEVER = jnp.asarray(2.0)
 
 
 @pytest.mark.parametrize("name", BASELINES)

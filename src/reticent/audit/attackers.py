@@ -7,27 +7,35 @@ are fitted on. Learned attackers see whole episodes and their beginnings, each a
 
 import abc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
+from threadpoolctl import threadpool_limits
 
 from reticent.audit.traces import NOTHING, Traces, joined
 from reticent.belief.learn import Examples, Settings, learn_belief
 from reticent.belief.lstm import LstmProvider
 from reticent.belief.provider import Provider
 from reticent.errors import InputError
-from reticent.types import Array, Belief, PRNGKey
+from reticent.types import Array, Belief, Index, PRNGKey
 
 # Columns that the steps of an episode may take up in its line of numbers; later steps count in the mean only.
 MOST_COLUMNS = 1500
 # The boosted trees read symbols as categories, of which they can tell so many apart.
 MOST_CATEGORIES = 250
 FIRST_STEPS = 10
+Label = Literal["secret", "useful"]
+LABELS: tuple[Label, ...] = get_args(Label)
+# Episodes that a recurrent network looks at in one go.
+EPISODES_AT_ONCE = 1024
+# Of longer episodes a recurrent network reads the beginning only.
+MOST_STEPS = 200
 LEARNING = Settings(updates=1000, between=50, patience=4, held_out_episodes=2048)
 
 
@@ -40,7 +48,7 @@ class Confidence:
     secret_before: Float[np.ndarray, "N S"]
     useful_before: Float[np.ndarray, "N U"]
 
-    def fair_guess(self, label: Literal["secret", "useful"]) -> Int[np.ndarray, " N"]:
+    def fair_guess(self, label: Label) -> Int[np.ndarray, " N"]:
         """The class whose belief has grown most: what is right most often on average over classes, rare or not."""
         return fair_guess(getattr(self, label), getattr(self, f"{label}_before"))
 
@@ -60,6 +68,11 @@ def _confidence(
 ) -> Confidence:
     starts = np.broadcast_to(before.sum(1), secret.shape), np.broadcast_to(before.sum(0), useful.shape)
     return Confidence(secret, useful, *starts)
+
+
+def together(parts: list[Confidence]) -> Confidence:
+    """Beliefs on parts of the episodes, one part after the other."""
+    return Confidence(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
 
 
 def frequencies(traces: Traces) -> Float[np.ndarray, "S U"]:
@@ -166,7 +179,8 @@ class Counting(Attacker):
         belief[:, self.model.classes_] = self.model.predict_proba(self._counts(scaled(traces, self.scale)))
         return confidence_of(belief.reshape(-1, *self.before.shape), self.before)
 
-    def _counts(self, traces: Traces) -> Float[np.ndarray, "N C"]:
+    def _counts(self, traces: Traces) -> Any:
+        """How often each sensor said what in each episode, a sparse matrix."""
         sensors = len(traces.names.sensors)
         if traces.reading is None:
             assert traces.symbol is not None
@@ -175,11 +189,7 @@ class Counting(Attacker):
             edges = self.edges[np.maximum(traces.sensor, 0)]
             said = (edges < traces.reading[:, :, None]).sum(2)
             said, options = said + self.parts * np.arange(said.shape[2]), self.parts * said.shape[2]
-        counts = np.zeros((len(traces), sensors * options + 1), np.float32)
-        for column in range(said.shape[2]):
-            place = np.where(traces.sensor == NOTHING, sensors * options, traces.sensor * options + said[:, :, column])
-            np.add.at(counts, (np.arange(len(traces))[:, None], place), 1.0)
-        return counts[:, :-1]
+        return _counted(traces, traces.sensor[:, :, None] * options + said, sensors * options)
 
 
 class Lines(Attacker):
@@ -199,19 +209,22 @@ class Lines(Attacker):
     def fit(self, traces: Traces) -> None:
         self.longest, self.before, self.scale = traces.longest, frequencies(traces), Scale.of(traces)
         lines = self.line(_with_beginnings(scaled(traces, self.scale), self.seed))
-        self.classifiers = {}
-        for label in ("secret", "useful"):
+
+        def learned(label: Label) -> Any:
             truth = np.tile(getattr(traces, label), 2)
             # Who has seen one class only will never name another.
-            only = truth[0] if len(np.unique(truth)) == 1 else None
-            self.classifiers[label] = only if only is not None else self.classifier().fit(lines, truth)
+            return truth[0] if len(np.unique(truth)) == 1 else self.classifier().fit(lines, truth)
+
+        # Both at once, in one thread each: threads that wait for each other crawl on a busy machine.
+        with threadpool_limits(1), ThreadPoolExecutor(len(LABELS)) as threads:
+            self.classifiers = dict(zip(LABELS, threads.map(learned, LABELS), strict=True))
 
     def confidence(self, traces: Traces) -> Confidence:
         lines = self.line(scaled(traces, self.scale).padded(self.longest))
         secrets, useful = self.before.shape
         return _confidence(self._said("secret", lines, secrets), self._said("useful", lines, useful), self.before)
 
-    def _said(self, label: str, lines: Any, classes: int) -> Float[np.ndarray, "N C"]:
+    def _said(self, label: Label, lines: Any, classes: int) -> Float[np.ndarray, "N C"]:
         said, classifier = np.zeros((lines.shape[0], classes)), self.classifiers[label]
         if isinstance(classifier, np.integer):
             said[:, classifier] = 1.0
@@ -262,6 +275,14 @@ class BoostedTrees(Lines):
             early_stopping=False,  # type: ignore[arg-type]
         )
 
+    def fit(self, traces: Traces) -> None:
+        if traces.symbol is not None:
+            # Trees need every column in memory, so the rarest of very many things that were said are left out.
+            place, options = _symbol_places(traces)
+            often = _counted(traces, place[:, :, None], options).sum(0)
+            self.counted = np.sort(np.argsort(-often, kind="stable")[:MOST_COLUMNS])
+        super().fit(traces)
+
     def line(self, traces: Traces) -> Float[np.ndarray, "N F"]:
         ends = np.stack([traces.length, traces.stopped], axis=1)
         first = min(traces.longest, FIRST_STEPS)
@@ -272,14 +293,11 @@ class BoostedTrees(Lines):
             total = sum(_said_at(traces, step, width) for step in range(traces.longest))
             spoken = np.maximum(traces.length, 1)[:, None]
             return np.concatenate([*steps, total / spoken, ends], axis=1, dtype=np.float32)
-        assert traces.symbol is not None
-        options = len(traces.names.sensors) * len(traces.names.symbols)
-        place = np.where(traces.sensor == NOTHING, options, traces.sensor * len(traces.names.symbols) + traces.symbol)
-        counts = np.zeros((len(traces), options + 1), np.float32)
-        np.add.at(counts, (np.arange(len(traces))[:, None], place), 1.0)
+        place, options = _symbol_places(traces)
+        counts = _counted(traces, place[:, :, None], options)[:, self.counted].toarray()
         if options < MOST_CATEGORIES:
             self.categories = list(range(first))
-        return np.concatenate([place[:, :first], counts[:, :-1], ends], axis=1, dtype=np.float32)
+        return np.concatenate([place[:, :first], counts, ends], axis=1, dtype=np.float32)
 
 
 def retrained(fitted_on: Traces, judged_on: Traces) -> dict[str, Confidence]:
@@ -292,7 +310,8 @@ def retrained(fitted_on: Traces, judged_on: Traces) -> dict[str, Confidence]:
 
 
 class Lstm(Attacker):
-    """The paper's adversary: a recurrent network over the releases, with the stop as a step of its own."""
+    """The paper's adversary: a recurrent network over the releases, with the stop as a step of its own. Of very long
+    episodes it reads the beginning."""
 
     name = "LSTM"
 
@@ -314,9 +333,13 @@ class Lstm(Attacker):
         self.provider = learn_belief(learned, judged, fresh, self.seed, settings, self.report)
 
     def confidence(self, traces: Traces) -> Confidence:
-        return confidence_of(np.asarray(final_beliefs(self.provider, self._released(traces).all())), self.before)
+        released = self._released(traces)
+        starts = range(0, len(traces), EPISODES_AT_ONCE)
+        pieces = [final_beliefs(self.provider, released.piece(start)) for start in starts]
+        return confidence_of(np.concatenate(pieces)[: len(traces)], self.before)
 
     def _released(self, traces: Traces) -> "_Drawn":
+        traces = traces.padded(min(traces.longest, MOST_STEPS))
         reading = scaled(traces, self.scale).reading
         stop = np.where(np.arange(traces.longest + 1)[None] == traces.length[:, None], traces.stopped[:, None], False)
         sensor, symbol = (
@@ -324,20 +347,28 @@ class Lstm(Attacker):
             for x in (traces.sensor, np.zeros_like(traces.sensor) if traces.symbol is None else traces.symbol)
         )
         sensor = np.where(stop, len(traces.names.sensors), sensor)
+        # Room for the next power of two, so that the network is compiled once for parts of about the same size.
+        room = 2 ** int(np.ceil(np.log2(len(traces)))) - len(traces)
+
+        def roomy(values: np.ndarray) -> Array:
+            return jnp.asarray(np.pad(values, [(0, room), *[(0, 0)] * (values.ndim - 1)]))
+
         return _Drawn(
-            sensor=jnp.asarray(np.maximum(sensor, 0)),
+            sensor=roomy(np.maximum(sensor, 0)),
             # A symbol of minus one is a row of zeros: the stop says nothing but that it came.
-            symbol=jnp.asarray(np.where(stop, NOTHING, symbol)),
-            reading=None if reading is None else jnp.asarray(np.pad(reading, ((0, 0), (0, 1), (0, 0)))),
-            length=jnp.asarray(traces.length + stop.any(1)),
-            secret=jnp.asarray(traces.secret),
-            useful=jnp.asarray(traces.useful),
+            symbol=roomy(np.where(stop, NOTHING, symbol)),
+            reading=None if reading is None else roomy(np.pad(reading, ((0, 0), (0, 1), (0, 0)))),
+            length=roomy(traces.length + stop.any(1)),
+            secret=roomy(traces.secret),
+            useful=roomy(traces.useful),
+            count=jnp.asarray(len(traces)),
             symbols=len(traces.names.symbols),
         )
 
 
 class _Drawn(eqx.Module):
-    """Released episodes, drawn at random with replacement: what a recurrent network learns from."""
+    """Released episodes, drawn at random with replacement: what a recurrent network learns from. The first `count`
+    rows are episodes."""
 
     sensor: Int[Array, "N T"]
     symbol: Int[Array, "N T"]
@@ -345,16 +376,17 @@ class _Drawn(eqx.Module):
     length: Int[Array, " N"]
     secret: Int[Array, " N"]
     useful: Int[Array, " N"]
+    count: Index
     symbols: int = eqx.field(static=True)
 
     def draw(self, key: PRNGKey, count: int, length: int) -> Examples:
         """So many episodes."""
         del length
-        return self._examples(jax.random.randint(key, (count,), 0, len(self.secret)))
+        return self._examples(jax.random.randint(key, (count,), 0, self.count))
 
-    def all(self) -> Examples:
-        """Every episode once."""
-        return self._examples(jnp.arange(len(self.secret)))
+    def piece(self, start: int) -> Examples:
+        """So many of the rows as are looked at in one go, and after the last one that again."""
+        return self._examples(jnp.minimum(start + jnp.arange(EPISODES_AT_ONCE), self.count - 1))
 
     def _examples(self, rows: Int[Array, " B"]) -> Examples:
         if self.reading is None:
@@ -398,6 +430,24 @@ def _with_beginnings(traces: Traces, seed: int) -> Traces:
 def _axes(traces: Traces) -> int:
     assert traces.reading is not None
     return traces.reading.shape[2]
+
+
+def _symbol_places(traces: Traces) -> tuple[Int[np.ndarray, "N T"], int]:
+    """A number for each pair of sensor and symbol, that of none after the end; and how many pairs there are."""
+    assert traces.symbol is not None
+    symbols = len(traces.names.symbols)
+    options = len(traces.names.sensors) * symbols
+    return np.where(traces.sensor == NOTHING, options, traces.sensor * symbols + traces.symbol), options
+
+
+def _counted(traces: Traces, place: Int[np.ndarray, "N T K"], options: int) -> Any:
+    """How often each of so many things was said in each episode, a sparse matrix."""
+    from scipy import sparse
+
+    episode, step = np.nonzero(traces.sensor != NOTHING)
+    said = place[episode, step]
+    entries = np.ones(said.size, np.float32), (np.repeat(episode, said.shape[1]), said.reshape(-1))
+    return sparse.csr_array(entries, shape=(len(traces), options))
 
 
 def _said_at(traces: Traces, step: int, width: int) -> Float[np.ndarray, "N W"]:

@@ -5,13 +5,12 @@ Nothing here knows how the traces came about: a file of another system is audite
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-from reticent.audit.attackers import Attacker, Bayes, BoostedTrees, Confidence, Counting, Logistic, Lstm
+from reticent.audit.attackers import Attacker, Bayes, BoostedTrees, Confidence, Counting, Logistic, Lstm, together
 from reticent.audit.findings import (
     NOTHING_LEARNED,
     OWN,
@@ -48,6 +47,8 @@ CURVE = (0.1, 0.3)
 # A difference of so many standard errors is no chance: one false alarm in some ten thousand.
 CLEAR = 4.0
 Tell = Callable[[str], None]
+Splits = list[Bool[np.ndarray, " N"]]
+Judges = Iterator[tuple[Attacker, Traces]]
 
 
 def audit_traces(
@@ -89,7 +90,7 @@ def audit_traces(
     people = None if own_units(traces) else len(np.unique(subject.person))
     if people is not None and people < ENOUGH_PEOPLE:
         notes = (*notes, f"With {people} people, intervals are narrower than they should be.")
-    bins = calibration(judge.secret, subject.secret)
+    bins = calibration(judge.secret, subject.secret, resampler)
     return Audit(
         episodes=len(subject),
         people=people,
@@ -100,8 +101,8 @@ def audit_traces(
         enforce=task.enforce if task else None,
         attacks=found.attacks,
         over_time=found.moments,
-        learning=list(_learning(traces, splits[0], found.fitted, seed, tell)),
-        observers=list(_observed(traces, splits, resampler, seed, tell)),
+        learning=list(_learning(traces, splits, found, seed, tell)),
+        observers=list(_observed(traces, splits, found, seed, tell)),
         calibration=bins,
         calibration_error=calibration_error(bins),
         calibrated=found.calibrated,
@@ -138,7 +139,6 @@ class _Found:
         self.attacks: list[Attack] = []
         self.moments: list[Moment] = []
         self.ends: list[Confidence] = []
-        self.fitted: list[Attacker] = []
         self.exact: Confidence | None = None
         self.highest_exact = 0.0
 
@@ -163,14 +163,12 @@ class _Found:
 
     def add_fitted(self, parts: list[tuple[Attacker, Traces]], fitted_on: Fitted) -> None:
         """A learned attacker, looked at at some moments."""
-        if fitted_on == OWN:
-            self.fitted.append(parts[0][0])
         moments = (
-            (step, _together([attacker.confidence(part.until(step)) for attacker, part in parts]))
+            (step, together([attacker.confidence(part.until(step)) for attacker, part in parts]))
             for step in MOMENTS
             if step <= self.subject.longest
         )
-        end = _together([attacker.confidence(part) for attacker, part in parts])
+        end = together([attacker.confidence(part) for attacker, part in parts])
         self._judge(parts[0][0].name, fitted_on, moments, end)
 
     def _judge(
@@ -199,10 +197,6 @@ class _Found:
         return numbers
 
 
-def _together(parts: list[Confidence]) -> Confidence:
-    return Confidence(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
-
-
 def _check_labels(traces: Traces) -> None:
     for label, names in (("secret", traces.names.secrets), ("useful", traces.names.useful)):
         if len(np.unique(getattr(traces, label))) < 2:
@@ -218,42 +212,43 @@ def _others(source: Traces, traces: Traces, judged_rows: Bool[np.ndarray, " N"])
     return source.take(~np.isin(source.person, traces.person[judged_rows]))
 
 
-def _learning(
-    traces: Traces, judged_rows: Bool[np.ndarray, " N"], fitted: list[Attacker], seed: int, tell: Tell
-) -> Iterator[Learning]:
+def _fitted(make: Callable[[], Attacker], traces: Traces, splits: Splits, share: float = 1.0, seed: int = 0) -> Judges:
+    """Each part of the people with an attacker who learned from the others, or from a share of their episodes."""
+    for rows in splits:
+        others, attacker = traces.take(~rows), make()
+        if share < 1:
+            few = np.random.default_rng(seed).permutation(len(others))[: max(20, int(share * len(others)))]
+            others = others.take(few)
+        attacker.fit(others)
+        yield attacker, traces.take(rows)
+
+
+def _learning(traces: Traces, splits: Splits, found: "_Found", seed: int, tell: Tell) -> Iterator[Learning]:
     """Attackers who learned from less, beside those who learned from all: whether more traces would tell more."""
-    learned, subject = traces.take(~judged_rows), traces.take(judged_rows)
-    order = np.random.default_rng(seed).permutation(len(learned))
-    resampler = Resampler(np.unique(subject.person, return_inverse=True)[1], seed)
-
-    def point(attacker: Attacker, episodes: int) -> Learning:
-        return Learning(
-            attacker.name, episodes, judged(attacker.confidence(subject), subject, resampler).secret.balanced
-        )
-
-    for make, whole in zip(_learned(seed, tell), fitted, strict=True):
+    learned = int(np.mean([(~rows).sum() for rows in splits]))
+    whole = {attack.attacker: attack.secret.balanced for attack in found.attacks if attack.fitted_on == OWN}
+    for make in _learned(seed, tell):
+        name = make().name
         for share in CURVE:
-            attacker = make()
-            few = learned.take(order[: max(20, int(share * len(learned)))])
-            tell(f"{attacker.name} learns from {len(few):,} episodes")
-            attacker.fit(few)
-            yield point(attacker, len(few))
-        yield point(whole, len(learned))
+            tell(f"{name} learns from {share:.0%} of the episodes")
+            said = together(
+                [attacker.confidence(part) for attacker, part in _fitted(make, traces, splits, share, seed)]
+            )
+            numbers = judged(said, found.subject, found.resampler)
+            yield Learning(name, max(20, int(share * learned)), numbers.secret.balanced)
+        yield Learning(name, learned, whole[name])
 
 
-def _observed(traces: Traces, splits: Any, resampler: Resampler, seed: int, tell: Tell) -> Iterator[Observed]:
-    """Observers who see less."""
-    for observer in OBSERVERS:
+def _observed(traces: Traces, splits: Splits, found: "_Found", seed: int, tell: Tell) -> Iterator[Observed]:
+    """Observers, from the one who sees everything to those who see less: the strongest attacker of each."""
+    own = max((attack for attack in found.attacks if attack.fitted_on == OWN), key=lambda a: a.secret.balanced.value)
+    yield Observed("everything", own.attacker, own.secret, own.useful)
+    for observer in OBSERVERS[1:]:
         tell(f"who sees {observer}")
         seen, best = traces.seen_by(observer), None
         for make in _quick(seed):
-            said = []
-            for rows in splits:
-                attacker = make()
-                attacker.fit(seen.take(~rows))
-                said.append(attacker.confidence(seen.take(rows)))
-            subject = traces.take(np.concatenate([np.flatnonzero(rows) for rows in splits]))
-            numbers = judged(_together(said), subject, resampler)
+            said = together([attacker.confidence(part) for attacker, part in _fitted(make, seen, splits)])
+            numbers = judged(said, found.subject, found.resampler)
             if best is None or numbers.secret.balanced.value > best.secret.balanced.value:
                 best = Observed(observer, make().name, numbers.secret, numbers.useful)
         assert best is not None
@@ -268,7 +263,7 @@ def _checks(found: _Found, task: Task | None, true: bool) -> Iterator[Check]:
     if true and found.resampler.unit.max() + 1 >= ENOUGH_PEOPLE:
         yield _honest(found, found.exact)
         yield _nobody_beats(found, found.exact)
-    if task.enforce in GUARANTEED and found.limit is not None:
+    if task.enforce in (*GUARANTEED, "answer") and found.limit is not None:
         crossed = found.highest_exact >= found.limit
         yield Check(
             "the bound holds",

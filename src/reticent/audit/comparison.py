@@ -11,67 +11,92 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.attackers import confidence_of
-from reticent.audit.measures import balanced_accuracy
-from reticent.policy.heuristics import InformationGain, OneStepLookahead
-from reticent.policy.policy import Policy, RandomSensor
+from reticent.audit.attackers import Confidence, confidence_of
+from reticent.audit.measures import Resampler, balanced
+from reticent.audit.traces import Traces
+from reticent.estimate import Estimate
+from reticent.policy.heuristics import BASELINES, threshold_rules
 from reticent.problem.bound import NO_BOUND
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
-from reticent.process.rollout import simulate
+from reticent.process.rollout import Episode, simulate
 
 THRESHOLDS = (0.0, 0.5, 0.7, 0.85, 0.95, 0.99)
 EPISODES = 8_192
+# One sensor alone may never make the provider sure enough; more readings than this are no simpler means.
+LONGEST = 50
 
 
 @dataclass(frozen=True)
 class Point:
-    """One baseline with one threshold: balanced accuracies of exact Bayes, and mean releases. Estimates."""
+    """A baseline in one of its variants with one threshold (or number of readings): balanced accuracies, and mean
+    releases. Estimates."""
 
     policy: str
+    variant: str
     threshold: float
-    useful: float
-    secret: float
+    useful: Estimate
+    secret: Estimate
     releases: float
 
 
 @dataclass(frozen=True)
 class SameUtility:
-    """What a baseline that is as accurate on U gives away of S; none where it cannot be as accurate."""
+    """What a baseline that is as accurate on U gives away of S, in its best variant; none where it cannot be."""
 
     policy: str
-    secret: float | None
+    variant: str
+    secret: Estimate | None
 
 
 def baseline_points(task: Task, seed: int) -> list[Point]:
     """Every baseline at every threshold, without bound."""
-    process = ReleaseProcess(replace(task, bound=NO_BOUND, enforce="penalty"))
-    start = jnp.asarray(0.0)
-    baselines: dict[str, Policy] = {
-        "random sensor": RandomSensor(start),
-        "one-step lookahead": OneStepLookahead(process, start),
-        "information on U less that on S": InformationGain(process, jnp.asarray(1.0), start),
-    }
-    points = []
-    for name, policy in baselines.items():
-        for threshold in THRESHOLDS:
-            stops = eqx.tree_at(lambda p: p.threshold, policy, jnp.asarray(threshold))
-            records = simulate(process, stops.act, EPISODES, seed)
-            believed = confidence_of(np.asarray(records.belief), task.model.prior)
-            useful, secret = (
-                balanced_accuracy(believed.fair_guess(label), np.asarray(getattr(records, label)))
-                for label in ("useful", "secret")
-            )
-            points.append(Point(name, threshold, useful, secret, float(records.releases.mean())))
+    horizon = min(task.horizon, LONGEST)
+    process = ReleaseProcess(replace(task, bound=NO_BOUND, enforce="penalty", horizon=horizon))
+    resampler, points = Resampler(np.arange(EPISODES), seed), []
+    for name in BASELINES:
+        for variant, rule in threshold_rules(name, process).items():
+            for threshold in THRESHOLDS:
+                stops = eqx.tree_at(lambda p: p.threshold, rule, jnp.asarray(threshold))
+                records = simulate(process, stops.act, EPISODES, seed)
+                believed = confidence_of(np.asarray(records.belief), task.model.prior)
+                accuracies = both_balanced(believed, records, resampler)
+                points.append(Point(name, variant, threshold, *accuracies, float(records.releases.mean())))
     return points
+
+
+def both_balanced(believed: Confidence, truth: Episode | Traces, resampler: Resampler) -> tuple[Estimate, Estimate]:
+    """Balanced accuracies on U and on S."""
+    useful, secret = (
+        balanced(believed.fair_guess(label), np.asarray(getattr(truth, label)), resampler)
+        for label in ("useful", "secret")
+    )
+    return useful, secret
 
 
 def at_same_utility(points: list[Point], useful: float) -> list[SameUtility]:
     """Each baseline's accuracy on S where its accuracy on U is that of the policy."""
     found = []
     for name in dict.fromkeys(point.policy for point in points):
-        curve = sorted((point.useful, point.secret) for point in points if point.policy == name)
-        on_useful, on_secret = np.array(curve).T
-        reached = on_useful[0] <= useful <= on_useful[-1]
-        found.append(SameUtility(name, float(np.interp(useful, on_useful, on_secret)) if reached else None))
+        variants = dict.fromkeys(point.variant for point in points if point.policy == name)
+        curves = {
+            variant: _between([p for p in points if (p.policy, p.variant) == (name, variant)], useful)
+            for variant in variants
+        }
+        reached = {variant: secret for variant, secret in curves.items() if secret is not None}
+        best = min(reached, key=lambda variant: reached[variant].value, default="")
+        found.append(SameUtility(name, best, reached.get(best)))
     return found
+
+
+def _between(curve: list[Point], useful: float) -> Estimate | None:
+    """The accuracy on S at an accuracy on U that lies between those of the curve; so are the ends of its interval."""
+    curve = sorted(curve, key=lambda point: point.useful.value)
+    at = [point.useful.value for point in curve]
+    if not at[0] <= useful <= at[-1]:
+        return None
+    value, low, high = (
+        float(np.interp(useful, at, [getattr(point.secret, end) for point in curve]))
+        for end in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, "bootstrap")

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from reticent.audit.leakage import ChannelLeakage, PolicyLeakage
-from reticent.audit.measures import Named
+from reticent.audit.measures import Bin, Named
 from reticent.audit.traces import Observer
 from reticent.estimate import Estimate
 
@@ -79,7 +79,7 @@ class Audit:
     over_time: list[Moment]
     learning: list[Learning]
     observers: list[Observed]
-    calibration: list[dict[str, float]]
+    calibration: list[Bin]
     calibration_error: float
     calibrated: str
     channels: list[ChannelLeakage]

@@ -1,25 +1,28 @@
 """What an attacker's beliefs amount to: accuracies, certainty, information; each with an interval.
 
 Intervals are of the bootstrap over people, or over episodes where every episode is somebody's own: the units that are
-drawn with replacement are those that could have been others.
+drawn with replacement are those that could have been others. Draws of few units vary too little, so their percentiles
+are taken further out, as far as Student's t goes beyond the normal law (the expanded percentile interval of Hesterberg,
+"What Teachers Should Know About the Bootstrap", 2015).
 """
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy import stats
 
 from reticent.audit.attackers import Confidence
 from reticent.audit.traces import Traces
 from reticent.estimate import CONFIDENCE_LEVEL, Estimate
 
-RESAMPLES = 400
+# As many draws as fit into this many numbers: few units need percentiles far out, and are cheap to draw.
+DRAWN_NUMBERS, FEWEST_DRAWS, MOST_DRAWS = 2**23, 400, 10_000
 # Under the logarithm of a belief: an attacker who excluded the truth pays this much, not infinity.
 LEAST_BELIEF = 1e-6
 CALIBRATION_BINS = 10
-Label = Literal["secret", "useful"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,8 @@ class Resampler:
     def weights(self) -> Float[np.ndarray, "B G"]:
         """How often each draw holds each unit."""
         units = int(self.unit.max()) + 1
-        return np.random.default_rng(self.seed).multinomial(units, np.full(units, 1 / units), RESAMPLES).astype(float)
+        draws = int(np.clip(DRAWN_NUMBERS // units, FEWEST_DRAWS, MOST_DRAWS))
+        return np.random.default_rng(self.seed).multinomial(units, np.full(units, 1 / units), draws).astype(float)
 
     def totals(self, values: Float[np.ndarray, "N C"]) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, "B C"]]:
         """Sums over all episodes: as they are, and in each draw."""
@@ -45,12 +49,14 @@ class Resampler:
         """A mean, or a ratio of two sums."""
         pair = np.stack([over, np.ones(len(over)) if under is None else under], axis=1)
         whole, drawn = self.totals(pair.astype(float))
-        return percentiles(whole[0] / whole[1], drawn[:, 0] / np.maximum(drawn[:, 1], 1e-300))
+        drawn = np.where(drawn[:, 1] > 0, drawn[:, 0], np.nan) / np.maximum(drawn[:, 1], 1.0)
+        return percentiles(whole[0] / whole[1], drawn, self.weights.shape[1])
 
 
-def percentiles(value: float, drawn: Float[np.ndarray, " B"]) -> Estimate:
-    """The value with the percentiles of its draws."""
-    tail = 50 * (1 - CONFIDENCE_LEVEL)
+def percentiles(value: float, drawn: Float[np.ndarray, " B"], units: int) -> Estimate:
+    """The value with the percentiles of draws of so many units; see the head of this file."""
+    reach = stats.t.ppf(0.5 + CONFIDENCE_LEVEL / 2, units - 1) * np.sqrt(units / (units - 1)) if units > 1 else np.inf
+    tail = 100 * stats.norm.sf(reach)
     low, high = np.nanpercentile(drawn, [tail, 100 - tail])
     return Estimate(float(value), float(min(low, value)), float(max(high, value)), "bootstrap")
 
@@ -93,12 +99,19 @@ def named(
     gained = np.log2(own) + _entropy_bits(hot.mean(0))
     return Named(
         accuracy=resampler.ratio((belief.argmax(1) == truth).astype(float)),
-        balanced=percentiles(*_balanced(hot * right[:, None], hot, resampler)),
+        balanced=balanced(guess, truth, resampler),
         per_class=per_class,
         confidence=resampler.ratio(belief.max(1)),
         highest_confidence=float(belief.max()),
         bits=resampler.ratio(gained),
     )
+
+
+def balanced(guess: Int[np.ndarray, " N"], truth: Int[np.ndarray, " N"], resampler: Resampler) -> Estimate:
+    """Mean over classes of how often the class is named right."""
+    hot = np.eye(int(truth.max()) + 1)[truth]
+    whole, drawn = _balanced(hot * (guess == truth)[:, None], hot, resampler)
+    return percentiles(whole, drawn, resampler.weights.shape[1])
 
 
 def _balanced(
@@ -150,22 +163,24 @@ def judged(confidence: Confidence, traces: Traces, resampler: Resampler) -> Judg
     )
 
 
-def calibration(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"]) -> list[dict[str, float]]:
-    """Where the largest belief lay in a tenth, how large it was on average and how often it was right. Estimates."""
+@dataclass(frozen=True)
+class Bin:
+    """Episodes whose largest belief lay in one tenth: its mean there, and how often it was right."""
+
+    believed: float
+    right: Estimate
+    episodes: int
+
+
+def calibration(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"], resampler: Resampler) -> list[Bin]:
+    """How often the largest belief was right, by how large it was."""
     sure, right = belief.max(1), belief.argmax(1) == truth
-    bins = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-    return [
-        {
-            "believed": float(sure[bins == b].mean()),
-            "right": float(right[bins == b].mean()),
-            "episodes": int((bins == b).sum()),
-        }
-        for b in range(CALIBRATION_BINS)
-        if (bins == b).any()
-    ]
+    tenth = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    held = [(tenth == b).astype(float) for b in np.unique(tenth)]
+    return [Bin(float(sure @ own / own.sum()), resampler.ratio(right * own, own), int(own.sum())) for own in held]
 
 
-def calibration_error(bins: list[dict[str, float]]) -> float:
+def calibration_error(bins: list[Bin]) -> float:
     """Mean distance between belief and frequency, by number of episodes."""
-    total = sum(each["episodes"] for each in bins)
-    return sum(each["episodes"] * abs(each["believed"] - each["right"]) for each in bins) / total
+    total = sum(each.episodes for each in bins)
+    return sum(each.episodes * abs(each.believed - each.right.value) for each in bins) / total

@@ -19,6 +19,8 @@ from reticent.policy.policy import Policy
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import Sent, simulate_traced
 
+RAREST = 1e-12
+
 
 @dataclass(frozen=True)
 class Mismatch:
@@ -102,6 +104,22 @@ def sharpened(channel: Float[np.ndarray, "A S U Z"], factor: float) -> Float[np.
     # The likeliest reading becomes one first, so that powers do not all vanish.
     power = (channel / channel.max(-1, keepdims=True)) ** factor**-2
     return power / power.sum(-1, keepdims=True)
+
+
+def moved_apart(channel: Float[np.ndarray, "A S U Z"], factor: float) -> Float[np.ndarray, "A S U Z"]:
+    """Every law moved away from what all pairs have in common, g (q / g)^factor normalised, with g the geometric mean
+    over the pairs: above one they are easier to tell apart.
+
+    For normal laws of one deviation on a grid, the distances between means are exactly multiplied by the factor.
+    """
+    if not factor >= 0:
+        raise InputError(f"Distances are multiplied by a factor that is not negative, not {factor}.")
+    # A reading that some pair never gives would have no mean; it is taken as very rare instead, and stays impossible.
+    logs = np.log(np.where(channel > 0, channel, RAREST))
+    common = logs.mean((1, 2), keepdims=True)
+    power = np.where(channel > 0, common + factor * (logs - common), -np.inf)
+    moved = np.exp(power - power.max(-1, keepdims=True))
+    return moved / moved.sum(-1, keepdims=True)
 
 
 def mixed(channel: Float[np.ndarray, "A S U Z"], share: float) -> Float[np.ndarray, "A S U Z"]:

@@ -5,6 +5,7 @@ import numpy as np
 from reticent.audit.trace_files import trace_table, traces_of
 from reticent.audit.traces import NOTHING, Names, Traces, padded_rows
 from reticent.data.readings import Readings
+from reticent.policy.answer import Answer
 from reticent.policy.policy import Policy
 from reticent.problem.task import Task
 from reticent.process.process import Process
@@ -26,6 +27,37 @@ def play_readings(
     """Episodes over recordings in which readings are released as they are."""
     records, sent = simulate_traced(process, policy.act, episodes, seed)
     return records, _raw(records, sent, process.sensors, recorded)
+
+
+def play_answers(answer: Answer, episodes: int, seed: int) -> Traces:
+    """What the provider sees of answers: silence at each time until it is answered.
+
+    The likelihoods are quotients of the beliefs that the rule publishes, which they give back.
+    """
+    private, time, said = answer.play(episodes, seed)
+    rule, model = answer.rule, answer.task.model
+    waited = np.arange(len(rule.times))[None] < time[:, None]
+    answered = np.arange(len(rule.times))[None] == time[:, None]
+    silent = len(model.useful)
+    symbol = np.where(waited, silent, np.where(answered, said[:, None], NOTHING))
+    before = np.concatenate([model.prior[None], rule.in_silence[:-1]])
+    beliefs = np.concatenate([rule.on_answer, rule.in_silence[:, None]], axis=1)
+    possible = before[:, None] > 0
+    quotients = np.where(possible, beliefs / np.where(possible, before[:, None], 1.0), 1.0)
+    likelihood = np.where(
+        (symbol == NOTHING)[:, :, None, None], 1.0, quotients[np.arange(len(rule.times))[None], symbol]
+    )
+    return Traces(
+        sensor=np.where(symbol == NOTHING, NOTHING, 0),
+        symbol=symbol,
+        reading=None,
+        stopped=np.zeros(episodes, bool),
+        person=np.arange(episodes),
+        secret=np.asarray(private.secret),
+        useful=np.asarray(private.useful),
+        names=Names(("the device",), (*model.useful, "no answer yet"), model.secrets, model.useful),
+        likelihood=likelihood,
+    )
 
 
 def _raw(records: Episode, sent: Sent, sensors: int, recorded: Readings) -> Traces:

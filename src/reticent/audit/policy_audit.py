@@ -1,7 +1,7 @@
 """The audit of a policy of ours: its traces, and what only a policy at hand can be asked: simpler policies, repeated
 sessions, a model that is wrong, and people whom the model was not fitted to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -9,30 +9,36 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.attackers import retrained
+from reticent.audit.attackers import retrained, together
 from reticent.audit.audit import Tell, audit_traces
-from reticent.audit.comparison import Point, SameUtility, at_same_utility, baseline_points
-from reticent.audit.findings import NOTHING_LEARNED, Audit
-from reticent.audit.measures import balanced_accuracy
-from reticent.audit.mismatch import Mismatch, mismatch, mixed, sharpened
-from reticent.audit.play import play
+from reticent.audit.comparison import Point, SameUtility, at_same_utility, baseline_points, both_balanced
+from reticent.audit.findings import NOTHING_LEARNED, Attack, Audit
+from reticent.audit.measures import Resampler
+from reticent.audit.mismatch import Mismatch, mismatch, mixed, moved_apart, sharpened
+from reticent.audit.play import play, play_answers
 from reticent.audit.sessions import AfterSessions, repeated_sessions
 from reticent.audit.traces import Traces
 from reticent.data.episodes import episodes_of
 from reticent.data.readings import Readings
 from reticent.errors import InputError
-from reticent.policy.policy import NoProtection, Policy
+from reticent.estimate import Estimate
+from reticent.policy.answer import Answer
+from reticent.policy.policy import FixedSensor, NoProtection, Policy
 from reticent.problem.bound import NO_BOUND
 from reticent.problem.fit import Codebook
 from reticent.problem.task import Task
 from reticent.process.recorded import Recorded
 from reticent.process.release import ReleaseProcess
+from reticent.process.rollout import Episode
 
 # The paper's no-PUT policy releases so many readings.
-RANDOM_READINGS = 10
+OPEN_READINGS = 10
+SIMPLE_READINGS, SIMPLE_EPISODES = (1, 3, 10), 8_192
 SESSIONS, PEOPLE = 10, 4_096
 MISMATCH_EPISODES = 8_192
 FACTORS, SHARES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5), (0.1, 0.2, 0.4)
+NEVER_SURE = jnp.asarray(2.0)
+Change = Callable[[ReleaseProcess], ReleaseProcess]
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,8 @@ def audit_policy(
     """With readings drawn from the model, which is then the true one."""
     tell("playing the policy")
     _, traces = play(task, process, policy, episodes, seed)
-    _, random = _random(task, lambda process: process, episodes // 2, seed + 1, None)
+    _, random = _open(task, lambda process: process, NoProtection(), episodes // 2, seed + 1)
     audit = audit_traces(traces, task, random, seed, tell, model_is_true=True)
-    exact = next(attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED)
     tell("simpler policies")
     points = baseline_points(task, seed)
     tell("repeated sessions")
@@ -78,13 +83,33 @@ def audit_policy(
     tell("wrong models")
     channel = np.asarray(process.channel)
     changes = [("spread of the readings times", size, sharpened(channel, size)) for size in FACTORS]
+    changes += [("distance between the pairs' readings times", size, moved_apart(channel, size)) for size in FACTORS]
     changes += [("share of readings that others give", size, mixed(channel, size)) for size in SHARES]
     wrong = [
         WrongModel(change, size, mismatch(process, policy, true, MISMATCH_EPISODES, seed))
         for change, size, true in changes
     ]
-    same = at_same_utility(points, exact.useful.balanced.value)
+    same = at_same_utility(points, _exact(audit).useful.balanced.value)
     return PolicyAudit(audit, points, same, forgotten, carried, wrong)
+
+
+def audit_answers(task: Task, answer: Answer, episodes: int, seed: int = 0, tell: Tell = lambda _: None) -> PolicyAudit:
+    """Of a policy that sends one answer: when it came, and what it was. Exact Bayes is the table that it publishes."""
+    tell("answering")
+    traces = play_answers(answer, episodes, seed)
+    times = ", ".join(str(time) for time in answer.rule.times)
+    notes = (
+        f"A step is a time at which an answer may come: after {times} private readings.",
+        "The beliefs of exact Bayes are those that the policy file publishes, estimated when it was made.",
+    )
+    audit = audit_traces(traces, task, None, seed, tell, notes, model_is_true=True)
+    tell("simpler policies")
+    points = baseline_points(task, seed)
+    return PolicyAudit(audit, points, at_same_utility(points, _exact(audit).useful.balanced.value))
+
+
+def _exact(audit: Audit) -> Attack:
+    return next(attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED)
 
 
 def audit_on_recordings(
@@ -110,24 +135,20 @@ def audit_on_recordings(
 
     tell("playing the policy")
     _, traces = play(task, replaying(process), policy, episodes, seed, own)
-    _, random = _random(task, replaying, episodes, seed + 1, own)
+    _, random = _open(task, replaying, NoProtection(), episodes, seed + 1, own)
     audit = audit_traces(traces, task, random, seed, tell, notes, model_is_true=False)
     tell("simpler policies")
     best = max(attack.useful.balanced.value for attack in audit.attacks)
-    points = list(_random_points(random))
+    points = list(_simple_points(task, replaying, own, seed + 2))
     return PolicyAudit(audit, points, at_same_utility(points, best))
 
 
-def _random(
-    task: Task,
-    change: Callable[[ReleaseProcess], ReleaseProcess],
-    episodes: int,
-    seed: int,
-    recorded: Readings | None,
-):
-    horizon = min(task.horizon, RANDOM_READINGS)
-    free = replace(task, bound=NO_BOUND, enforce="penalty", horizon=horizon)
-    return play(free, change(ReleaseProcess(free)), NoProtection(), episodes, seed, recorded)
+def _open(
+    task: Task, change: Change, policy: Policy, episodes: int, seed: int, recorded: Readings | None = None
+) -> tuple[Episode, Traces]:
+    """A policy that releases what it reads, ten times, without bound."""
+    free = replace(task, bound=NO_BOUND, enforce="penalty", horizon=min(task.horizon, OPEN_READINGS))
+    return play(free, change(ReleaseProcess(free)), policy, episodes, seed, recorded)
 
 
 def _unseen(task: Task, recorded: Readings) -> tuple[Readings, tuple[str, ...]]:
@@ -158,19 +179,30 @@ def _longest(recorded: Readings) -> int:
     return max(1, min(int(recorded.left[pair == one].max()) for one in np.unique(pair)) // 2)
 
 
-def _random_points(random: Traces) -> list[Point]:
-    """One random reading, two, and so on: to attackers who learned from half of the people."""
-    people = np.unique(random.person)
-    seen = np.isin(random.person, people[::2])
-    points = []
-    for length in (1, 2, 3, 5, 10):
-        if length > random.longest:
-            continue
-        short = random.until(length)
-        said = retrained(short.take(seen), short.take(~seen))
-        useful, secret = (
-            max(balanced_accuracy(each.fair_guess(label), getattr(random, label)[~seen]) for each in said.values())
-            for label in ("useful", "secret")
-        )
-        points.append(Point("random sensor", float(length), useful, secret, float(length)))
-    return points
+def _simple_points(task: Task, change: Change, recorded: Readings, seed: int) -> Iterator[Point]:
+    """One reading, three, ten, of random sensors or of one: to attackers who learned from the other half of the
+    people."""
+    for name, variant, policy in (
+        ("random sensor", "", NoProtection()),
+        *(
+            ("fixed sensor", sensor, FixedSensor(jnp.asarray(number), NEVER_SURE))
+            for number, sensor in enumerate(task.model.sensors)
+        ),
+    ):
+        _, traces = _open(task, change, policy, SIMPLE_EPISODES, seed, recorded)
+        for readings in SIMPLE_READINGS:
+            if readings <= traces.longest:
+                useful, secret = _retrained(traces.until(readings), seed)
+                yield Point(name, variant, float(readings), useful, secret, float(readings))
+
+
+def _retrained(traces: Traces, seed: int) -> tuple[Estimate, Estimate]:
+    """Balanced accuracies on U and S of the strongest quick attacker, each half of the people judged by the other."""
+    half = np.isin(traces.person, np.unique(traces.person)[::2])
+    rows = np.concatenate([np.flatnonzero(half), np.flatnonzero(~half)])
+    said = [retrained(traces.take(~part), traces.take(part)) for part in (half, ~half)]
+    subject = traces.take(rows)
+    resampler = Resampler(np.unique(subject.person, return_inverse=True)[1], seed)
+    found = [both_balanced(together([part[name] for part in said]), subject, resampler) for name in said[0]]
+    useful, secret = (max((each[i] for each in found), key=lambda estimate: estimate.value) for i in (0, 1))
+    return useful, secret

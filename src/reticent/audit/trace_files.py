@@ -32,6 +32,8 @@ FORMAT = "reticent-traces-1"
 REQUIRED = ("episode", "step", "sensor", "secret", "useful")
 # More different symbols than this are measurements, and belong into `reading`.
 MOST_SYMBOLS, MOST_LABELS = 1000, 50
+# Releases that are held in memory, counting room for the longest episode in each.
+MOST_CELLS, FEWEST_EPISODES = 2**22, 1000
 ROWS_AT_ONCE = 2**16
 
 
@@ -118,6 +120,13 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
     if not counts["rows"]:
         raise InputError(f"{str(path)!r} has no rows.")
     notes = []
+    longest = _longest(table)
+    if longest * FEWEST_EPISODES > MOST_CELLS:
+        raise InputError(
+            f"The longest episode has {longest:,} steps. Cut episodes of more than {MOST_CELLS // FEWEST_EPISODES:,} "
+            "into several."
+        )
+    episodes = min(episodes, MOST_CELLS // longest)
     if counts["episodes"] > episodes:
         share = int(episodes / counts["episodes"] * 2**64)
         table = table.filter(pl.col("episode").hash(seed) < pl.lit(share, pl.UInt64))
@@ -128,6 +137,12 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
         notes.append("There is no column person: attackers are judged on other episodes, perhaps of the same people.")
     traces = traces_of(rows, said, model or (task.model if task else None))
     return TraceFile(traces, task, counts["rows"], counts["episodes"], tuple(notes))
+
+
+def _longest(table: pl.LazyFrame) -> int:
+    """Rows of the longest episode."""
+    lengths = table.group_by("episode").len().select(pl.col("len").max())
+    return int(lengths.collect(engine="streaming").item())
 
 
 def _task(path: Path) -> Task | None:

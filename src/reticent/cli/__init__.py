@@ -16,8 +16,13 @@ from reticent.cli.data import Data
 from reticent.cli.evaluate import Evaluate
 from reticent.cli.export import Export
 from reticent.cli.fit import Fit
+from reticent.cli.ledger import LedgerCommand
+from reticent.cli.report import ReportCommand
+from reticent.cli.serve import Serve
+from reticent.cli.simulate import Simulate
 from reticent.cli.solve import Solve
 from reticent.cli.study import Demo, Reproduce
+from reticent.cli.sweep import SweepCommand
 from reticent.cli.train import Train
 from reticent.errors import InputError
 
@@ -29,11 +34,16 @@ COMMANDS: dict[str, Any] = {
     "evaluate": Evaluate,
     "certify": Certify,
     "audit": AuditCommand,
+    "sweep": SweepCommand,
+    "report": ReportCommand,
     "export": Export,
     "data": Data,
     "fit": Fit,
+    "serve": Serve,
+    "simulate": Simulate,
+    "ledger": LedgerCommand,
 }
-RESUMED = (Demo, Reproduce, Train)
+RESUMED = (Demo, Reproduce, SweepCommand, Train)
 DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service learns the useful thing
 and not the secret one. Start with `reticent demo`."""
 

@@ -79,16 +79,16 @@ class AuditCommand:
     def _found(self, tell: Any) -> dict[str, Any]:
         if self.traces is not None:
             return self._of_traces(tell)
-        from reticent.audit.policy_audit import audit_on_recordings, audit_policy
-        from reticent.policy.saved import policy_of
+        from reticent.audit.policy_audit import audit_answers, audit_on_recordings, audit_policy
+        from reticent.policy.saved import answer_of, policy_of
         from reticent.policy.store import PolicyFile
 
         assert self.policy is not None
         file = PolicyFile.load(self.policy)
         if file.kind == "answer":
-            raise InputError(
-                "This policy answers and releases no readings; `reticent evaluate` says what is known of it."
-            )
+            if self.data is not None:
+                raise InputError("This policy answers and releases no readings: --data has nothing to replay into it.")
+            return audit_answers(file.task, answer_of(file), self.episodes, self.seed, tell).to_json()
         process, policy = policy_of(file)
         if self.data is None:
             return audit_policy(file.task, process, policy, self.episodes, self.seed, tell).to_json()

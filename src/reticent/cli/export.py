@@ -13,24 +13,25 @@ from reticent.errors import InputError
 
 @dataclass(frozen=True)
 class Export:
-    """Write a problem for other programs: as POMDP file, without its bound, for SARSOP or pomdp-solve."""
+    """Write for other programs: a problem without its bound as POMDP file for SARSOP or pomdp-solve, or a trained actor
+    as ONNX."""
 
-    source: Annotated[Positional[str], arg(metavar="PROBLEM")]
-    """A JSON problem file, or `synthetic`."""
+    source: Annotated[Positional[str], arg(metavar="PROBLEM|POLICY")]
+    """A JSON problem file, or `synthetic`; a policy file for .onnx."""
     out: Annotated[Path, arg(aliases=["-o"])]
-    """The file to write; its ending says the format: .pomdp (see docs/export.md)."""
+    """The file to write; its ending says the format: .pomdp or .onnx (see docs/export.md)."""
     discount: float = 0.999
-    """Discount of future costs. Below 1 the optimal cost comes out a little low, but many solvers need it."""
+    """Of .pomdp: discount of future costs. Below 1 the optimal cost comes out a little low; many solvers need it."""
     time_cost: float = 1.0
-    """Price C_T of one release."""
+    """Of .pomdp: price C_T of one release."""
     error_penalty: float = 50.0
-    """Price lambda of a wrong guess of the useful value at the stop."""
+    """Of .pomdp: price lambda of a wrong guess of the useful value at the stop."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
         """Write what the ending of the file asks for."""
-        formats = {".pomdp": self._pomdp}
+        formats = {".pomdp": self._pomdp, ".onnx": self._onnx}
         write = formats.get(self.out.suffix.lower())
         if write is None:
             endings = " or ".join(formats)
@@ -52,3 +53,12 @@ class Export:
         objective = Objective(self.time_cost, self.error_penalty)
         text = pomdp_text(model_of(self.source), objective, self.discount)
         self.out.write_text(text, encoding="utf-8")
+
+    def _onnx(self) -> None:
+        import hashlib
+
+        from reticent.policy.onnx import onnx_model
+        from reticent.policy.store import PolicyFile
+
+        file = PolicyFile.load(self.source)
+        self.out.write_bytes(onnx_model(file, hashlib.sha256(Path(self.source).read_bytes()).hexdigest()))

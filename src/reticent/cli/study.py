@@ -72,7 +72,8 @@ class Reproduce:
             self._recordings(self.study, out)
 
     def _synthetic(self, out: Path) -> None:
-        from reticent.study.synthetic import BASELINES, EXTRAS, Setting
+        from reticent.policy.heuristics import BASELINES
+        from reticent.study.synthetic import EXTRAS, Setting
 
         if self.quick or self.look_back is not None or self.where != Where() or self.what != What():
             raise InputError("The synthetic study reads no recordings; for a quick one, run `reticent demo`.")

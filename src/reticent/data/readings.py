@@ -1,32 +1,14 @@
 """What a sensor would release at each moment: one sample as it is, or a short window summed up."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import polars as pl
 from jaxtyping import Float, Int
 
 from reticent.data.recordings import Recordings
+from reticent.data.windows import FULL_ENOUGH, HAIR, LEAST_DEVIATION, ReadingKind
 from reticent.errors import InputError
-
-# A window with less than this share of its samples is left out.
-FULL_ENOUGH = 0.5
-# Under every deviation before its logarithm: a sensor that does not move at all is no infinity.
-LEAST_DEVIATION = 1e-4
-
-
-@dataclass(frozen=True)
-class ReadingKind:
-    """One sample, as in the paper, or a window of some seconds: the mean of each axis, then the logarithm of its
-    deviation."""
-
-    kind: Literal["window", "sample"] = "window"
-    seconds: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.kind == "window" and not 0 < self.seconds < 3600:
-            raise InputError(f"A window lasts some seconds, more than 0, not {self.seconds}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +16,7 @@ class Readings:
     """Readings of all sensors, moment after moment, stream after stream.
 
     `values` are filled up with zeros where a sensor has fewer features than `D`; `features` counts its own. Labels and
-    people are indices into their names.
+    people are indices into their names. `interval` is the usual time between two samples in seconds, where known.
     """
 
     values: Float[np.ndarray, "N A D"]
@@ -49,6 +31,7 @@ class Readings:
     useful_values: tuple[str, ...]
     kind: ReadingKind
     notes: tuple[str, ...] = ()
+    interval: float | None = None
 
     def of(self, people: "tuple[int, ...] | list[int]") -> "Readings":
         """Those of some people only; who is who stays as it was."""
@@ -68,7 +51,7 @@ def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Reading
     """The readings that the recordings hold."""
     table, notes = recorded.table, recorded.notes
     if kind.kind == "window":
-        table, left_out = _windows(recorded, kind.seconds, recorded.interval)
+        table, left_out = _windows(recorded, kind)
         notes += left_out
     if table.is_empty():
         raise InputError(f"No stream is long enough for a reading of {kind.seconds:g} s.")
@@ -91,6 +74,7 @@ def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Reading
         useful_values=recorded.useful,
         kind=kind,
         notes=notes,
+        interval=recorded.interval,
     )
 
 
@@ -101,14 +85,12 @@ def recorded_prior(recorded: Readings) -> Float[np.ndarray, "S U"]:
     return seen / seen.sum()
 
 
-def _windows(recorded: Recordings, seconds: float, interval: float) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _windows(recorded: Recordings, kind: ReadingKind) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Mean and log deviation per axis of consecutive windows of each stream, and what was left out."""
-    expected = seconds / interval
-    if expected < 2:
-        raise InputError(f"A window of {seconds:g} s has fewer than two samples {interval:.3g} s apart.")
+    interval = recorded.interval
+    expected = kind.expected(interval)
     axes = [axis for sensor in recorded.sensors for axis in recorded.axes(sensor)]
-    # A hair more, so that a sample that is due at the edge counts into the next window despite rounding.
-    place = ((pl.col("time") - pl.col("time").min().over("stream") + interval / 1000) / seconds).floor()
+    place = ((pl.col("time") - pl.col("time").min().over("stream") + HAIR * interval) / kind.seconds).floor()
     deviation = pl.col(axes).std(ddof=0).clip(LEAST_DEVIATION).log()
     windows = (
         recorded.table.with_columns(window=place)

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from reticent.data.windows import LONGEST_PAUSE
 from reticent.errors import InputError
 
-# A pause of more than this many usual intervals breaks a stream.
-LONGEST_PAUSE = 5.5
 # Intervals that miss the usual one by more than half of it are irregular; a few do not matter.
 IRREGULAR_SHARE = 0.05
 

@@ -1,20 +1,17 @@
 """The network policy: a multilayer perceptron over the public state, masked so that it cannot choose the forbidden."""
 
-from typing import Literal
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.policy.heuristics import lookahead_costs
-from reticent.policy.network import Network, describe, described
+from reticent.policy.network import Network, describe
 from reticent.policy.policy import Policy
+from reticent.policy.settings import GAIN_SCALE, Inputs, seen
 from reticent.process.process import Process, PublicState
 from reticent.process.release import ReleaseProcess
 from reticent.types import Array, Index, PRNGKey
-
-Inputs = Literal["belief", "described", "rich"]
 
 
 class Features(eqx.Module):
@@ -40,14 +37,13 @@ class Features(eqx.Module):
             return described
         assert isinstance(process, ReleaseProcess)
         gain = (process.stop_cost(belief) - lookahead_costs(process, public)) / process.time_cost
-        return jnp.concatenate([described, jnp.tanh(gain / 4).astype(jnp.float32)])
+        return jnp.concatenate([described, jnp.tanh(gain / GAIN_SCALE).astype(jnp.float32)])
 
     @property
     def size(self) -> int:
         """Length of the feature vector."""
         secrets, useful = self.process.prior.shape
-        sensors = {"belief": 0, "described": 1, "rich": 2}[self.inputs] * self.process.sensors
-        return secrets * useful if self.inputs == "belief" else described(secrets, useful) + sensors
+        return seen(self.inputs, secrets, useful, self.process.sensors)
 
 
 class Actor(Policy):

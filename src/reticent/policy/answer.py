@@ -89,6 +89,12 @@ class Answer:
                 f"which is not below the bound {self.limit:g}."
             )
 
+    def play(self, count: int, seed: int) -> tuple[Episode, Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+        """Episodes of private reading, and of each the index of the time of its answer, and the answer."""
+        private = private_episodes(self.private, self.rule.last, count, seed)
+        ended, guess = np.asarray(private.releases), best_guess(private)
+        return private, *self.rule.draw(np.random.default_rng([seed, 1]), ended, guess)
+
     def simulate(self, count: int, seed: int) -> Episode:
         """Records of independent episodes as the provider sees them. Deterministic given the seed.
 
@@ -97,9 +103,7 @@ class Answer:
         private reading was cut.
         """
         rule, price = self.rule, self.task.objective
-        private = private_episodes(self.private, rule.last, count, seed)
-        ended, guess = np.asarray(private.releases), best_guess(private)
-        time, answer = rule.draw(np.random.default_rng([seed, 1]), ended, guess)
+        private, time, answer = self.play(count, seed)
         belief = rule.on_answer[time, answer]
         confidence = belief.sum(2).max(1)
         # What silence said at each time before the answer; before anything, it is the prior.

@@ -11,7 +11,7 @@ from scipy.special import rel_entr
 
 from reticent.belief.bayes import useful_joint, useful_marginal
 from reticent.belief.information import secret_information_bits, useful_information_bits
-from reticent.policy.policy import Policy, best, choose, sure_enough
+from reticent.policy.policy import FixedSensor, Policy, RandomSensor, best, choose, sure_enough
 from reticent.process.process import PublicState
 from reticent.process.release import ReleaseProcess
 from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Scalar
@@ -135,3 +135,30 @@ def _maximin(payoff: Float[np.ndarray, "A R"]) -> Float[np.ndarray, " A"]:
     )
     weight = np.clip(solution.x[:-1], 0, None)
     return weight / weight.sum()
+
+
+ThresholdRule = RandomSensor | FixedSensor | OneStepLookahead | InformationGain | ExtrinsicJensenShannon | Chernoff
+BASELINES = ("random sensor", "fixed sensor", "one-step lookahead", "information gain", "EJS", "Chernoff")
+KAPPAS = (0.0, 0.5, 1.0)
+
+
+def threshold_rules(name: str, process: ReleaseProcess) -> dict[str, ThresholdRule]:
+    """The variants of a baseline by name; none of them stops by threshold yet."""
+    # A confidence that is never reached.
+    never = jnp.asarray(2.0)
+    match name:
+        case "random sensor":
+            return {"": RandomSensor(never)}
+        case "fixed sensor":
+            return {f"number {sensor}": FixedSensor(jnp.asarray(sensor), never) for sensor in range(process.sensors)}
+        case "one-step lookahead":
+            return {"": OneStepLookahead(process, never)}
+        case "information gain":
+            return {f"kappa {kappa:g}": InformationGain(process, jnp.asarray(kappa), never) for kappa in KAPPAS}
+        case "EJS":
+            return {"": ExtrinsicJensenShannon(process, never)}
+        case "Chernoff":
+            mixture = chernoff_mixture(np.asarray(process.prior), np.asarray(process.channel))
+            return {"": Chernoff(jnp.asarray(mixture), never)}
+        case _:
+            raise ValueError(f"There is no baseline {name!r}.")

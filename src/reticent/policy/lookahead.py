@@ -1,21 +1,19 @@
 """Acting greedily on a value function: one step ahead exactly, then what was learned."""
 
-from typing import Literal
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import secret_joint, useful_joint
-from reticent.policy.network import Network, describe, described
+from reticent.policy.network import Network, describe
 from reticent.policy.policy import Policy, best
+from reticent.policy.settings import KernelChoice, described
+from reticent.problem.merging import REFINEMENTS
 from reticent.process.process import PublicState
 from reticent.process.release import ReleaseProcess
-from reticent.process.value_kernels import REFINEMENTS
 from reticent.types import Array, Belief, Index, PerSensor, PRNGKey, Scalar
 
-KernelChoice = Literal["label", "value"]
 # Outputs of a fresh network are small; this lets them reach every share with a few steps of learning.
 STEEPNESS, FIRST_LOGIT = 20.0, 2.5
 

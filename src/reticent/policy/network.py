@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from reticent.errors import InputError
+from reticent.policy.settings import LEAST_BELIEF, LEAST_DOUBT, LOG_SCALE, SLOPE, check_network
 from reticent.policy.store import PolicyFile
 from reticent.types import Array, Belief, PRNGKey, Scalar
 
@@ -18,14 +18,9 @@ def describe(belief: Belief, used: Scalar) -> Float[Array, " F"]:
     belief, used = belief.astype(jnp.float32), used.astype(jnp.float32)
     by_useful = belief.sum(0)
     # A belief that rounding puts above one must not give the root of a negative number.
-    unsure = jnp.sqrt(jnp.maximum(1 - jnp.max(by_useful), 1e-6))
-    parts = [belief.reshape(-1), jnp.log(jnp.maximum(belief.reshape(-1), 1e-9)) / 5, belief.sum(1), by_useful]
-    return jnp.concatenate([*parts, jnp.stack([used, unsure])])
-
-
-def described(secrets: int, useful: int) -> int:
-    """Length of what `describe` returns."""
-    return 2 * secrets * useful + secrets + useful + 2
+    unsure = jnp.sqrt(jnp.maximum(1 - jnp.max(by_useful), LEAST_DOUBT))
+    logarithm = jnp.log(jnp.maximum(belief.reshape(-1), LEAST_BELIEF)) / LOG_SCALE
+    return jnp.concatenate([belief.reshape(-1), logarithm, belief.sum(1), by_useful, jnp.stack([used, unsure])])
 
 
 class Network(eqx.Module):
@@ -44,7 +39,7 @@ class Network(eqx.Module):
     def __call__(self, x: Float[Array, " I"]) -> Float[Array, " O"]:
         *hidden, last = self.layers
         for layer in hidden:
-            x = jax.nn.leaky_relu(layer(x))
+            x = jax.nn.leaky_relu(layer(x), SLOPE)
         return last(x)
 
 
@@ -59,15 +54,8 @@ def network_arrays(network: Network) -> dict[str, np.ndarray]:
 
 def network_of(file: PolicyFile, inputs: int, outputs: int, width: int) -> Network:
     """The network that a policy file holds, if its arrays are those of a network of these sizes."""
+    check_network(file, inputs, outputs, width)
     network = Network(inputs, outputs, width, jax.random.key(0))
-    wanted, found = (
-        {name: (array.shape, str(array.dtype)) for name, array in arrays.items()}
-        for arrays in (network_arrays(network), file.arrays)
-    )
-    if wanted != found:
-        raise InputError(f"The policy file holds arrays {found}, but its header calls for {wanted}.")
-    if not all(np.isfinite(array).all() for array in file.arrays.values()):
-        raise InputError("The policy file holds numbers that are not finite.")
     leaves = [
         jnp.asarray(file.arrays[f"layers.{i}.{n}"]) for i in range(len(network.layers)) for n in ("weight", "bias")
     ]

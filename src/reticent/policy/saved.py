@@ -8,17 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from reticent.errors import InputError
-from reticent.policy.actor import Actor, Features, Inputs
+from reticent.policy.actor import Actor, Features
 from reticent.policy.answer import Answer, AnswerRule, private_task
-from reticent.policy.lookahead import KernelChoice, Lookahead, lookahead_policy, outputs
-from reticent.policy.network import described, network_arrays, network_of
+from reticent.policy.lookahead import Lookahead, lookahead_policy, outputs
+from reticent.policy.network import network_arrays, network_of
 from reticent.policy.policy import Policy
+from reticent.policy.settings import WIDEST, actor_settings, described, lookahead_settings
 from reticent.policy.store import PolicyFile
-from reticent.problem.task import GUARANTEED, Enforcement, Task
+from reticent.problem.task import Enforcement, Task
 from reticent.process.process import Process
 from reticent.process.release import ReleaseProcess
 
-WIDEST = 2**14
 RULE_ARRAYS = tuple(field.name for field in fields(AnswerRule))
 
 
@@ -46,11 +46,11 @@ def policy_of(file: PolicyFile, enforce: Enforcement | None = None) -> tuple[Rel
         process = ReleaseProcess(replace(file.task, enforce=enforce))
     match file.kind:
         case "actor":
-            inputs, width, greedy = _actor_settings(file.settings)
+            inputs, width, greedy = actor_settings(file)
             features = Features(process, inputs)
             return process, Actor(network_of(file, features.size, process.sensors + 1, width), features, greedy)
         case "lookahead":
-            width, kernels = _lookahead_settings(file, process)
+            width, kernels = lookahead_settings(file, process.enforce)
             network = network_of(file, described(*process.prior.shape), outputs(made_for), width)
             policy = lookahead_policy(process, network, kernels, made_for)
             return policy.process, policy
@@ -102,21 +102,3 @@ def _process(file: PolicyFile) -> ReleaseProcess:
         case {"multiplier": float(price)} if math.isfinite(price) and price >= 0:
             return process.with_multiplier(jnp.asarray(price, float))
     raise InputError(f"The policy file's settings {file.settings!r} do not name a multiplier of zero or more.")
-
-
-def _actor_settings(settings: Any) -> tuple[Inputs, int, bool]:
-    match settings:
-        case {"inputs": ("belief" | "rich") as inputs, "width": int(width), "greedy": bool(greedy)} if (
-            1 <= width <= WIDEST
-        ):
-            return inputs, width, greedy
-    raise InputError(f"The policy file's settings {settings!r} do not describe a network.")
-
-
-def _lookahead_settings(file: PolicyFile, process: ReleaseProcess) -> tuple[int, KernelChoice]:
-    match file.settings:
-        case {"kernels": ("label" | "value") as kernels, "width": int(width)} if 1 <= width <= WIDEST:
-            if kernels == "value" and process.enforce not in GUARANTEED:
-                raise InputError(f"The policy file asks for value kernels, but enforces by {process.enforce!r}.")
-            return width, kernels
-    raise InputError(f"The policy file's settings {file.settings!r} do not describe a value.")

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 
 from reticent.data.readings import Readings, recorded_prior
 from reticent.errors import InputError
+from reticent.problem.codebook import Codebook
 from reticent.problem.model import ReleaseModel
 
 CODES = 30
@@ -27,41 +28,6 @@ POWERS, CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), (None, 1.0, 0.5)
 # Random releases of each left-out person that judge the powers.
 JUDGED_EPISODES, JUDGED_READINGS = 2000, 10
 CALIBRATION_BINS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class Codebook:
-    """Which code a reading is: that of the nearest centre, after standardising with the training people's figures."""
-
-    mean: Float[np.ndarray, "A D"]
-    deviation: Float[np.ndarray, "A D"]
-    centres: Float[np.ndarray, "A Z D"]
-
-    def codes(self, values: Float[np.ndarray, "N A D"]) -> Int[np.ndarray, "N A"]:
-        """The code of every reading of every sensor."""
-        scaled = (values - self.mean) / self.deviation
-        return np.stack([_nearest(scaled[:, a], self.centres[a]) for a in range(len(self.centres))], axis=1)
-
-    @classmethod
-    def of(cls, model: ReleaseModel) -> "Codebook":
-        """The codebook that a fitted model was stored with."""
-        if model.fitted is None:
-            raise InputError("This model was not fitted to recordings, so it does not know what readings look like.")
-        arrays = {name: np.asarray(array, float) for name, array in model.fitted["codebook"].items()}
-        sensors, symbols = len(model.sensors), len(model.symbols)
-        features = arrays["mean"].shape[-1]
-        shapes = {
-            "mean": (sensors, features),
-            "deviation": (sensors, features),
-            "centres": (sensors, symbols, features),
-        }
-        if {name: array.shape for name, array in arrays.items()} != shapes:
-            raise InputError("The codebook of the model file does not fit its sensors and symbols.")
-        return cls(**arrays)
-
-    def to_json(self) -> dict[str, Any]:
-        """As lists, for a problem file."""
-        return {name: array.tolist() for name, array in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -94,6 +60,8 @@ def fit_model(recorded: Readings, codes: int = CODES, seed: int = 0) -> ReleaseM
         "codebook": codebook.to_json(),
         "flattening": asdict(flattening),
         "reading": asdict(recorded.kind),
+        "features": list(recorded.features),
+        "interval": recorded.interval,
         "people": [recorded.people[i] for i in people],
     }
     return ReleaseModel(recorded_prior(recorded), channel, *names, fitted=fitted)
@@ -208,9 +176,3 @@ def calibration_error(confidence: Any, right: Any) -> float:
     count = np.bincount(bins, minlength=CALIBRATION_BINS)
     apart = np.bincount(bins, right - confidence, minlength=CALIBRATION_BINS)
     return float(np.abs(apart).sum() / count.sum())
-
-
-def _nearest(values: Float[np.ndarray, "N D"], centres: Float[np.ndarray, "Z D"]) -> Int[np.ndarray, " N"]:
-    """The index of the nearest centre."""
-    distance = (centres**2).sum(1) - 2 * values @ centres.T
-    return distance.argmin(1)

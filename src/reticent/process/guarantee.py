@@ -22,20 +22,9 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from reticent.belief.bayes import secret_joint, secret_marginal, useful_joint
+from reticent.problem.merging import BLEND, KERNEL_SUM_TOLERANCE, MARGIN, RAW_BONUS, SHARE, label_symbols
 from reticent.process.linear_program import cheapest_kernels
 from reticent.types import Array, Belief, Channel, Kernels, PerSensor, Scalar
-
-# Distance of theta from L_B; near the bound, what is left of the way to it after this share.
-MARGIN, SHARE = 1e-4, 0.2
-# With the confidence this near to the bound nothing is released: rounding could bridge the rest.
-NEAREST = 1e-9
-# Share of every reading that is spread over the merged symbols where rounding alone makes one of them unsafe.
-BLEND = 1e-6
-# Readings are merged only where it helps by more than this share of their probability: whatever is merged without
-# need is lost for the steps to come.
-RAW_BONUS = 1e-2
-# A sensor that moves the belief by less than this, in total variation, is not allowed: a policy could loop on it.
-LEAST_MOVE = 1e-6
 
 
 def emitted(channel: Channel, kernels: Kernels) -> Float[Array, "A S U Y"]:
@@ -90,7 +79,8 @@ class Safety(eqx.Module):
         joint = secret_joint(self.belief, emitted(self.channel, kernels))
         safe = jnp.all(joint <= (self.theta + self.limit) / 2 * joint.sum(0)[None], axis=(0, 2))
         # A comparison with something that is not a number is false.
-        return safe & jnp.all(kernels >= 0, axis=(1, 2)) & jnp.all(jnp.abs(kernels.sum(1) - 1) < 1e-9, axis=1)
+        whole = jnp.all(jnp.abs(kernels.sum(1) - 1) < KERNEL_SUM_TOLERANCE, axis=1)
+        return safe & jnp.all(kernels >= 0, axis=(1, 2)) & whole
 
     def merge_everything(self, options: int) -> Kernels:
         """The kernels that say nothing: every reading becomes the first merged symbol."""
@@ -123,6 +113,9 @@ class Labels(Rule):
     def kernels(self, safety: Safety) -> Kernels:
         return safety.cheapest(self.costs(safety))
 
+    def merged(self, useful: Sequence[str]) -> list[str]:
+        return label_symbols(self.declares, useful)
+
 
 class Withhold(Labels):
     """One merged symbol, "withheld": as little as possible is withheld."""
@@ -131,10 +124,6 @@ class Withhold(Labels):
 
     def costs(self, safety: Safety) -> Float[Array, "O A Z"]:
         return jnp.stack([jnp.zeros_like(safety.law), safety.law])
-
-    def merged(self, useful: Sequence[str]) -> list[str]:
-        del useful
-        return ["withheld"]
 
 
 class Coarsen(Labels):
@@ -150,6 +139,3 @@ class Coarsen(Labels):
         useful = useful_joint(safety.belief, safety.channel)
         raw = (1 - RAW_BONUS) * safety.law - useful.max(0)
         return jnp.concatenate([raw[None], safety.law[None] - useful])
-
-    def merged(self, useful: Sequence[str]) -> list[str]:
-        return [f"merged: {name}" for name in useful]

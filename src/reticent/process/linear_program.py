@@ -21,13 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
+from reticent.problem.merging import BACK_OFF, ITERATIONS
 from reticent.types import Array
 
-# Nine lose about 3e-6 of the objective, twelve 1e-8; beyond, rounding wins.
-ITERATIONS = 9
 PIECE = 64
-# How much of the way to the boundary a step may go.
-BACK_OFF = 0.995
 
 
 @jax.custom_batching.custom_vmap

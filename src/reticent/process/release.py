@@ -23,21 +23,12 @@ from jaxtyping import Bool, Float
 from reticent.belief.bayes import correct, normalise, secret_joint, secret_marginal, useful_joint
 from reticent.belief.information import secret_information_bits
 from reticent.errors import InputError
+from reticent.problem.merging import LEAST_MOVE, NEAREST, REFINEMENTS
 from reticent.problem.task import Task
-from reticent.process.guarantee import (
-    LEAST_MOVE,
-    NEAREST,
-    Coarsen,
-    Labels,
-    Rule,
-    Safety,
-    Withhold,
-    emitted,
-    movement,
-)
+from reticent.process.guarantee import Coarsen, Labels, Rule, Safety, Withhold, emitted, movement
 from reticent.process.process import Process, PublicState, State, Transition
 from reticent.process.recorded import Recorded, draw
-from reticent.process.value_kernels import REFINEMENTS, CostToGo, ValueKernels
+from reticent.process.value_kernels import CostToGo, ValueKernels
 from reticent.types import Array, Belief, Channel, Index, Kernels, PerSensor, PRNGKey, Scalar
 
 # Beliefs are sums of a few products: their rounding errors stay far below this.

@@ -15,13 +15,11 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import normalise
+from reticent.problem.merging import LEAST_MASS, REFINEMENTS, value_symbols
 from reticent.process.guarantee import Labels, Rule, Safety
 from reticent.types import Array, Belief, Kernels, PerSensor, Scalar
 
 CostToGo = Callable[[Belief, Scalar], Scalar]
-REFINEMENTS = 1
-# Below this probability a merged symbol has no posterior worth a tangent.
-LEAST_MASS = 1e-9
 
 
 class ValueKernels(Rule):
@@ -59,9 +57,7 @@ class ValueKernels(Rule):
         return best
 
     def merged(self, useful: Sequence[str]) -> list[str]:
-        if not self.labels.declares:
-            return self.labels.merged(useful)
-        return [f"{what}: {name}" for what in ("declare", "go on") for name in useful]
+        return value_symbols(self.labels.declares, useful)
 
     def _weighted_going_on(self, joint: Belief) -> Scalar:
         """p times the cost of going on at joint / p: homogeneous, so that its gradient is the tangent plane."""

@@ -10,7 +10,7 @@ import polars as pl
 from reticent.report.figures import SECRET, USEFUL, Figure
 from reticent.report.page import render_page, save_figures
 
-ATTACKERS = ("#111111", "#2563a8", "#c0392b", "#d98e04", "#7a5195")
+ATTACKERS = ("#111111", "#2563a8", "#c0392b", "#d98e04", "#7a5195", "#2a9d8f", "#8d6e63")
 CAPTIONS = {
     "attackers": "At the end of episodes, on people or episodes the attacker had not learned from. Bars: 95 % "
     "intervals. The line is guessing.",
@@ -24,6 +24,8 @@ CAPTIONS = {
     "adversary adds them up. Carried: sessions go on from the last belief.",
     "wrong_spread": "Sensors that are sharper (left of 1) or noisier than the model says. The adversary knows how "
     "sharp they are; the device does not.",
+    "wrong_distance": "Readings of different hidden pairs that lie further apart (right of 1) or closer together than "
+    "the model says.",
     "wrong_others": "Readings that are now and then those of another hidden pair. The adversary knows how often.",
 }
 HEADINGS = (
@@ -59,6 +61,13 @@ def write_audit_report(folder: Path) -> Path:
             for each in found["observers"]
         ],
         leakage=_leakage(found),
+        same_utility=[
+            (
+                f"{each['policy']}, {each['variant']}" if each["variant"] else each["policy"],
+                spaced(each["secret"]) if each["secret"] else "cannot be as accurate, or is always more so",
+            )
+            for each in found["same_utility"]
+        ],
         sessions=_session_rows(found),
         settings={
             "what was audited": found["subject"],
@@ -147,7 +156,7 @@ def audit_figures(found: dict[str, Any]) -> dict[str, Figure]:
     if found["forgotten"]:
         figures["sessions"] = sessions(found)
     for name, change in zip(
-        ("spread", "others"), dict.fromkeys(e["change"] for e in found["wrong_models"]), strict=False
+        ("spread", "distance", "others"), dict.fromkeys(e["change"] for e in found["wrong_models"]), strict=False
     ):
         figures[f"wrong_{name}"] = wrong_model(found, change)
     # Long names beside the dots take room of their own.
@@ -240,21 +249,25 @@ def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, scale:
 
 def calibration(found: dict[str, Any]) -> Figure:
     """How often the belief in the most likely secret was right, by how high it was."""
-    data = pl.DataFrame(found["calibration"])
-    least = min(1 / len(found["secrets"]), data["right"].min(), data["believed"].min())  # type: ignore[type-var]
+    data = pl.DataFrame([{**each, **each["right"], "right": each["right"]["value"]} for each in found["calibration"]])
+    least = min(1 / len(found["secrets"]), data["low"].min(), data["believed"].min())  # type: ignore[type-var]
     straight = alt.Chart(pl.DataFrame({"believed": [least, 1.0], "right": [least, 1.0]}))
     limits = alt.Scale(domain=(least, 1.0))
     x = alt.X("believed:Q", title=f"belief in the most likely secret ({found['calibrated']})", scale=limits)
     y = alt.Y("right:Q", title="how often it is right", scale=limits)
     line = straight.mark_line(strokeDash=[4, 3], color="#888888").encode(x=x, y=y)
     size = alt.Size("episodes:Q", title="episodes", legend=alt.Legend(orient="bottom"))
-    dots = alt.Chart(data).mark_point(filled=True, color=SECRET).encode(x=x, y=y, size=size)
-    return alt.layer(line, dots).properties(title=f"Calibration (error {found['calibration_error']:.3f})")
+    base = alt.Chart(data).encode(x=x, tooltip=["believed", "right", "low", "high", "episodes"])
+    dots = base.mark_point(filled=True, color=SECRET).encode(y=y, size=size)
+    bars = base.mark_rule(color=SECRET).encode(y="low:Q", y2="high:Q")
+    return alt.layer(line, bars, dots).properties(title=f"Calibration (error {found['calibration_error']:.3f})")
 
 
 def same_utility(found: dict[str, Any]) -> Figure:
     """Baselines' curves, and the policy."""
-    data = pl.DataFrame(found["baselines"])
+    data = pl.DataFrame(
+        [{**each, **{label: each[label]["value"] for label in ("useful", "secret")}} for each in found["baselines"]]
+    )
     names = list(dict.fromkeys(data["policy"]))
     base = alt.Chart(data).encode(
         x=alt.X("secret:Q", title="balanced accuracy on the secret S", axis=alt.Axis(format="~%")).scale(zero=False),
@@ -265,7 +278,8 @@ def same_utility(found: dict[str, Any]) -> Figure:
             scale=alt.Scale(domain=names, range=list(ATTACKERS[1 : 1 + len(names)])),
             legend=alt.Legend(orient="bottom", columns=2, symbolOpacity=1),
         ),
-        tooltip=["policy", "threshold", "useful", "secret", "releases"],
+        detail="variant:N",
+        tooltip=["policy", "variant", "threshold", "useful", "secret", "releases"],
     )
     exact = [each for each in found["attacks"] if each["attacker"] == "Bayes with the true model"]
     attacks = exact or found["attacks"]

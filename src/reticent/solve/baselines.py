@@ -6,56 +6,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from reticent.policy.heuristics import (
-    Chernoff,
-    ExtrinsicJensenShannon,
-    InformationGain,
-    OneStepLookahead,
-    chernoff_mixture,
-)
-from reticent.policy.policy import FixedSensor, RandomSensor
+from reticent.policy.heuristics import ThresholdRule, threshold_rules
 from reticent.process.process import State
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import Act, begin, rollout
 from reticent.types import Array, PRNGKey
 
-ThresholdRule = RandomSensor | FixedSensor | OneStepLookahead | InformationGain | ExtrinsicJensenShannon | Chernoff
-KAPPAS = (0.0, 0.5, 1.0)
 # Zero stops at once; two is never reached.
 THRESHOLDS = np.concatenate([[0.0], np.linspace(0.34, 0.98, 65), [0.985, 0.99, 0.995, 0.999, 2.0]])
-NEVER = jnp.asarray(2.0)
 STEPS_AT_ONCE = 10
 
 
 def tuned_baseline(name: str, process: ReleaseProcess, seed: int, episodes: int = 2048) -> ThresholdRule:
     """The named baseline with the settings of least mean cost over the tuning episodes."""
     best, cheapest = None, np.inf
-    for rule in _rules(name, process):
+    for rule in threshold_rules(name, process).values():
         costs = _threshold_costs(process, rule.act, seed, episodes)
         if costs.min() < cheapest:
             best, cheapest = eqx.tree_at(_threshold, rule, jnp.asarray(THRESHOLDS[costs.argmin()])), costs.min()
     assert best is not None
     return best
-
-
-def _rules(name: str, process: ReleaseProcess) -> list[ThresholdRule]:
-    """The variants of a baseline, none of which stops by threshold yet."""
-    match name:
-        case "random sensor":
-            return [RandomSensor(NEVER)]
-        case "fixed sensor":
-            return [FixedSensor(sensor, NEVER) for sensor in jnp.arange(process.sensors)]
-        case "one-step lookahead":
-            return [OneStepLookahead(process, NEVER)]
-        case "information gain":
-            return [InformationGain(process, jnp.asarray(kappa), NEVER) for kappa in KAPPAS]
-        case "EJS":
-            return [ExtrinsicJensenShannon(process, NEVER)]
-        case "Chernoff":
-            mixture = chernoff_mixture(np.asarray(process.prior), np.asarray(process.channel))
-            return [Chernoff(jnp.asarray(mixture), NEVER)]
-        case _:
-            raise ValueError(f"There is no baseline {name!r}.")
 
 
 def _threshold(rule: ThresholdRule) -> Array:

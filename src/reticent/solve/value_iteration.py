@@ -20,18 +20,13 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.cores import cores
-from reticent.policy.lookahead import (
-    KernelChoice,
-    Lookahead,
-    going_on_costs,
-    lookahead_policy,
-    value_network,
-)
+from reticent.policy.lookahead import Lookahead, going_on_costs, lookahead_policy, value_network
 from reticent.policy.network import Network
+from reticent.policy.settings import KernelChoice
+from reticent.problem.merging import REFINEMENTS
 from reticent.process.process import PublicState, State
 from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import advance, begin
-from reticent.process.value_kernels import REFINEMENTS
 from reticent.solve.lesson import Fit, Lesson, averaged, errors, fitted, fresh_fit, lesson
 from reticent.solve.multiplier import Leakage, Price, ascend, finally_priced, free, leakage, priced
 from reticent.types import Array, Flag, Index, PRNGKey, Scalar

@@ -1,8 +1,11 @@
 """One cell of a study: a policy, made for one bound with one seed, and how it does."""
 
+import hashlib
+import json
+import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reticent import __version__
 from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Enforcement, Task
@@ -39,11 +43,32 @@ TUNING_SEED, EVALUATION_SEED = 10_000, 20_000
 
 
 @dataclass(frozen=True)
+class Problem:
+    """A model with a name. It travels with its cells, and `digest` tells it from others of that name."""
+
+    name: str
+    digest: str
+    model: ReleaseModel = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, name: str, model: ReleaseModel) -> "Problem":
+        """The model under this name."""
+        content = json.dumps(model.to_json(), sort_keys=True).encode()
+        return cls(name, hashlib.sha256(content).hexdigest()[:16], model)
+
+
+SYNTHETIC = Problem.of("synthetic", synthetic())
+# Rows that were saved before cells had these fields are of these.
+BEFORE = {"recipe": "default", "problem": SYNTHETIC.name, "digest": SYNTHETIC.digest}
+
+
+@dataclass(frozen=True)
 class Cell:
-    """What to run on the synthetic problem.
+    """What to run.
 
     `policy` is the agent, one of the two by value iteration, a baseline's name, no protection, or the certified floor.
     `effort` is in environment steps for the agent, in rounds for value iteration; `episodes` are draws for the floor.
+    `recipe` is the agent's.
     """
 
     policy: str
@@ -54,38 +79,59 @@ class Cell:
     seed: int
     effort: int
     episodes: int
+    recipe: Literal["default", "paper"] = "default"
+    problem: Problem = SYNTHETIC
 
     @property
     def name(self) -> str:
         """A file name that tells cells apart."""
-        policy = self.policy.replace(" ", "-")
+        problem = "" if self.problem == SYNTHETIC else f"{_file_name(self.problem)}_"
+        policy = self.policy.replace(" ", "-") + ("" if self.recipe == "default" else f"-{self.recipe}")
         bound = f"{self.kind}-{self.limit:g}_{self.enforce}"
-        return f"{policy}_{bound}_lambda-{self.error_penalty:g}_seed-{self.seed}"
+        return f"{problem}{policy}_{bound}_lambda-{self.error_penalty:g}_seed-{self.seed}"
+
+    def described(self) -> dict[str, Any]:
+        """The cell as a saved row shows it."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**columns, "problem": self.problem.name, "digest": self.problem.digest}
+
+    def identity(self) -> dict[str, Any]:
+        """What a saved row must say to be that of this cell."""
+        return {name: value for name, value in self.described().items() if value != BEFORE.get(name)}
 
     @property
-    def title(self) -> str:
-        """The cell in words."""
+    def bound(self) -> str:
+        """The bound in words."""
         bounds = {
             "confidence": f"L_B {self.limit:g}",
             "information": f"L_MI {self.limit:g} bits",
             "expected": f"{self.limit:g} bits on average",
             "none": "no bound",
         }
-        return f"{bounds[self.kind]}, {self.enforce}, lambda {self.error_penalty:g}, seed {self.seed}"
+        return bounds[self.kind]
+
+    @property
+    def title(self) -> str:
+        """The cell in words."""
+        return f"{self.bound}, {self.enforce}, lambda {self.error_penalty:g}, seed {self.seed}"
 
     @property
     def task(self) -> Task:
         """The task of this cell."""
         objective = Objective(error_penalty=self.error_penalty)
         if self.kind == "none":
-            return Task(synthetic(), NO_BOUND, objective, horizon=READINGS_WITHOUT_PROTECTION)
+            return Task(self.problem.model, NO_BOUND, objective, horizon=READINGS_WITHOUT_PROTECTION)
         bound: Bound = BOUNDS[self.kind](self.limit)
-        return Task(synthetic(), bound, objective, self.enforce, LONGEST_EPISODE)
+        return Task(self.problem.model, bound, objective, self.enforce, LONGEST_EPISODE)
 
     def run(self, out: Path) -> dict[str, Any]:
         """Make the policy and evaluate it; nothing in the study's folder is needed."""
         del out
         return run_cell(self)
+
+
+def _file_name(problem: Problem) -> str:
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', Path(problem.name).stem)[:40]}-{problem.digest[:8]}"
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
@@ -105,7 +151,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 def _saved(cell: Cell, making: float, evaluating: float, evaluation: dict[str, Any]) -> dict[str, Any]:
     seconds = {"make_seconds": making, "evaluate_seconds": evaluating}
     made_with = {"version": __version__, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-    return {**asdict(cell), **made_with, **seconds, "evaluation": evaluation}
+    return {**cell.described(), **made_with, **seconds, "evaluation": evaluation}
 
 
 def _floor(cell: Cell) -> dict[str, Any]:
@@ -159,7 +205,7 @@ def _make(cell: Cell, process: "ReleaseProcess") -> tuple["ReleaseProcess", "Pol
 
     match cell.policy:
         case "agent":
-            return process, train(process, cell.effort, cell.seed)
+            return process, train(process, cell.effort, cell.seed, cell.recipe)
         case "value iteration" | "value kernels":
             kernels = "value" if cell.policy == VALUE_KERNELS else "label"
             policy = value_iteration(process, cell.seed, Settings(rounds=cell.effort, kernels=kernels))
@@ -171,11 +217,15 @@ def _make(cell: Cell, process: "ReleaseProcess") -> tuple["ReleaseProcess", "Pol
 
 
 def flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the results table: each estimate as three columns."""
+    """A row of the results table: each estimate as three columns, which hold lists where it is one per class."""
     columns = {key: value for key, value in row.items() if key != "evaluation"}
     for name, number in row["evaluation"].items():
-        if isinstance(number, dict):
-            columns |= {name: number["value"], f"{name}_low": number["low"], f"{name}_high": number["high"]}
+        for column, end in ((name, "value"), (f"{name}_low", "low"), (f"{name}_high", "high")):
+            if isinstance(number, dict):
+                columns[column] = number[end]
+            elif isinstance(number, list):
+                # A class that never occurred has no number.
+                columns[column] = [each and each[end] for each in number]
     return columns
 
 

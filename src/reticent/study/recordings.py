@@ -23,7 +23,7 @@ from reticent.audit.play import play, play_readings
 from reticent.audit.traces import Traces
 from reticent.belief.generator import Generator
 from reticent.belief.information import entropy_bits
-from reticent.belief.learn import DEFAULT, Settings, learn_belief, learn_generator, stretches
+from reticent.belief.learn import DEFAULT, Settings, Stretches, learn_belief, learn_generator, stretches
 from reticent.belief.lstm import LstmProvider
 from reticent.belief.store import load_provider, save_provider
 from reticent.data.episodes import episodes_of
@@ -37,13 +37,13 @@ from reticent.problem.fit import Codebook, fit_model
 from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.objective import Objective
 from reticent.problem.task import Task
-from reticent.process.process import Process
 from reticent.process.recorded import Recorded
 from reticent.process.release import ReleaseProcess
 from reticent.process.replay import ReplayProcess
 from reticent.process.rollout import Episode
 from reticent.solve.a2c import Progress, Recipe, train
 from reticent.study.run import PROGRESS, run_cells, write_results
+from reticent.types import PRNGKey
 
 BELIEF, INFORMATION, NO_PROTECTION, GUARANTEE = "belief-PDRP", "MI-PDRP", "no protection", "guarantee"
 RECIPE = Recipe(inputs="described", environments=128)
@@ -115,6 +115,10 @@ class LearnCell:
         """The cell in words."""
         return f"belief, generator, adversary and finite model, rotation {self.of.rotation}"
 
+    def identity(self) -> dict[str, Any]:
+        """What a saved row must say to be that of this cell."""
+        return asdict(self)
+
     def run(self, out: Path) -> dict[str, Any]:
         """Learn and save."""
         recorded = recorded_readings(self.of.source, self.of.reading)
@@ -149,6 +153,10 @@ class PolicyCell:
         bound = "" if self.policy == NO_PROTECTION else f" {self.limit:g}{unit}"
         return f"{self.policy}{bound}, rotation {self.of.rotation}"
 
+    def identity(self) -> dict[str, Any]:
+        """What a saved row must say to be that of this cell."""
+        return asdict(self)
+
     def run(self, out: Path) -> dict[str, Any]:
         """Train and measure."""
         setting, started = self.of.setting, time.perf_counter()
@@ -158,7 +166,7 @@ class PolicyCell:
         learned = Learned(
             self.of.rotation,
             who,
-            _standardised(recorded, who),
+            standardised(recorded, who.predictor),
             load_provider(folder / "provider.safetensors"),
             load_provider(folder / "adversary.safetensors"),
             read_problem(folder / "model.json"),
@@ -166,7 +174,8 @@ class PolicyCell:
         by_secret = np.asarray(learned.provider.prior).sum(1)
         match self.policy:
             case "no protection":
-                numbers = _no_protection(learned, setting)
+                # Random sensors, as many readings as there may be.
+                numbers = _with_readings(learned, setting, NO_BOUND, NoProtection())
             case "belief-PDRP":
                 # The prior alone may reach the bound: then nothing may be said, and nobody has to learn that.
                 possible = self.limit > by_secret.max()
@@ -221,9 +230,9 @@ def _people(recorded: Readings, who: Portions) -> dict[str, list[str]]:
     return {portion: [recorded.people[i] for i in people] for portion, people in asdict(who).items()}
 
 
-def _standardised(recorded: Readings, who: Portions) -> Readings:
-    """Readings in units of those that the belief is learned from."""
-    base = recorded.of(who.predictor).values
+def standardised(recorded: Readings, people: tuple[int, ...]) -> Readings:
+    """Readings in units of those of the people that the belief is learned from."""
+    base = recorded.of(people).values
     mean, deviation = base.mean(0), np.maximum(base.std(0), 1e-6)
     return replace(recorded, values=((recorded.values - mean) / deviation).astype(np.float32))
 
@@ -234,58 +243,66 @@ def learn(recorded: Readings, setting: Setting, rotation: int) -> Learned:
     The policy's people are those on whom the networks' learning is stopped: neither learned from nor measured on.
     """
     who = portions(recorded, rotation)
-    scaled = _standardised(recorded, who)
-    source, held_out, attacked = (
-        stretches(scaled.of(people), setting.readings) for people in (who.predictor, who.policy, who.adversary)
-    )
-    secrets, useful = source.prior.shape
-    sensors, features = scaled.values.shape[1:]
-    keys = jax.random.split(jax.random.key(rotation), 3)
-    fresh = [LstmProvider(source.prior, sensors, features, key, setting.look_back) for key in keys[:2]]
-
-    def telling(what: str) -> Callable[[int, float], None]:
-        return lambda done, loss: PROGRESS.info("%s %d: update %d, loss %.3f", what, rotation, done, loss)
-
-    provider = learn_belief(source, held_out, fresh[0], rotation, setting.learning, telling("belief"))
-    generator = Generator(sensors, secrets, useful, features, keys[2])
-    law = learn_generator(source, held_out, generator, rotation, setting.learning, telling("generator")).law()
-    adversary = learn_belief(attacked, held_out, fresh[1], rotation, setting.learning, telling("adversary"))
+    scaled = standardised(recorded, who.predictor)
+    provider = learn_provider(scaled.of(who.predictor), scaled.of(who.policy), setting, rotation)
+    attacked, held_out = (stretches(scaled.of(people), setting.readings) for people in (who.adversary, who.policy))
+    fresh = _fresh(attacked, setting, jax.random.fold_in(jax.random.key(rotation), 1))
+    adversary = learn_belief(attacked, held_out, fresh, rotation, setting.learning, _telling("adversary", rotation))
     model = fit_model(recorded.of(who.predictor + who.policy), seed=rotation)
-    return Learned(rotation, who, scaled, provider.with_law(law), adversary, model)
+    return Learned(rotation, who, scaled, provider, adversary, model)
+
+
+def learn_provider(own: Readings, held_out: Readings, setting: Setting, seed: int) -> LstmProvider:
+    """The belief of somebody who learned from some people, and its law of readings."""
+    source, stopping = (stretches(people, setting.readings) for people in (own, held_out))
+    key, law_key = jax.random.split(jax.random.key(seed))
+    fresh = _fresh(source, setting, key)
+    provider = learn_belief(source, stopping, fresh, seed, setting.learning, _telling("belief", seed))
+    secrets, useful = source.prior.shape
+    generator = Generator(fresh.sensors, secrets, useful, source.readings.shape[2], law_key)
+    learned = learn_generator(source, stopping, generator, seed, setting.learning, _telling("generator", seed))
+    return provider.with_law(learned.law())
+
+
+def _fresh(source: Stretches, setting: Setting, key: PRNGKey) -> LstmProvider:
+    _, sensors, features = source.readings.shape
+    return LstmProvider(source.prior, sensors, features, key, setting.look_back)
+
+
+def _telling(what: str, rotation: int) -> Callable[[int, float], None]:
+    return lambda done, loss: PROGRESS.info("%s %d: update %d, loss %.3f", what, rotation, done, loss)
+
+
+def replayed(provider: LstmProvider, own: Readings, bound: Bound, setting: Setting) -> ReplayProcess:
+    """Readings of some people, to a provider with a learned belief."""
+    return ReplayProcess(provider, own, bound, setting.objective, setting.readings)
+
+
+def trained_agent(provider: LstmProvider, own: Readings, bound: Bound, setting: Setting, seed: int) -> Policy:
+    """A2C on the learned belief, trained on some people."""
+
+    def tell(done: int, progress: Progress) -> None:
+        PROGRESS.info("agent %d: step %d, cost %.2f", seed, done, progress.cost_per_episode)
+
+    return train(replayed(provider, own, bound, setting), setting.steps, seed, RECIPE, tell)
 
 
 def _agent(learned: Learned, setting: Setting, bound: Bound) -> dict[str, Any]:
-    """A2C on the learned belief, trained on the policy's people."""
-
-    def process(people: tuple[int, ...]) -> ReplayProcess:
-        return ReplayProcess(learned.provider, learned.of(people), bound, setting.objective, setting.readings)
-
-    def tell(done: int, progress: Progress) -> None:
-        PROGRESS.info("agent %d: step %d, cost %.2f", learned.rotation, done, progress.cost_per_episode)
-
-    policy = train(process(learned.portions.policy), setting.steps, learned.rotation, RECIPE, tell)
-    return _with_readings(learned, setting, process, policy)
+    policy = trained_agent(learned.provider, learned.of(learned.portions.policy), bound, setting, learned.rotation)
+    return _with_readings(learned, setting, bound, policy)
 
 
-def _no_protection(learned: Learned, setting: Setting) -> dict[str, Any]:
-    """Random sensors, as many readings as there may be."""
-    return _with_readings(
-        learned,
-        setting,
-        lambda people: ReplayProcess(
-            learned.provider, learned.of(people), NO_BOUND, setting.objective, setting.readings
-        ),
-        NoProtection(),
-    )
-
-
-def _with_readings(
-    learned: Learned, setting: Setting, process: Callable[[tuple[int, ...]], Process], policy: Policy
-) -> dict[str, Any]:
+def _with_readings(learned: Learned, setting: Setting, bound: Bound, policy: Policy) -> dict[str, Any]:
     """Measure a policy that releases raw readings: by the adversary of random traces, and by retrained attackers."""
     who = learned.portions
     (_, seen), (records, measured) = (
-        play_readings(process(people), policy, setting.episodes, seed, learned.of(people))
+        play_readings(
+            replayed(learned.provider, learned.of(people), bound, setting),
+            policy,
+            setting.episodes,
+            seed,
+            learned.of(people),
+        )
         for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED))
     )
     beliefs = np.asarray(final_beliefs(learned.adversary, examples_of(measured)))
@@ -370,15 +387,16 @@ def _silence(learned: Learned, setting: Setting) -> dict[str, Any]:
 def _over_people(rotations: list[dict[str, Any]]) -> dict[str, float | None]:
     """Ends of the 95 % intervals of the retrained attackers' accuracies and of their gap, over all measured people."""
     found: dict[str, float | None] = {}
-    drawn = {}
+    drawn, units = {}, 0
     for label in ("useful", "secret"):
         people = np.array([person for each in rotations for person in each[f"people_{label}"]], float)
         # Two people are no sample.
         drawn[label] = balanced_over_people(people[:, 0], people[:, 1]) if len(people) > 2 else None
+        units = len(people)
     useful, secret = drawn["useful"], drawn["secret"]
     gap = None if useful is None or secret is None else (useful[0] - secret[0], useful[1] - secret[1])
     for name, numbers in (("retrained_useful", useful), ("retrained_secret", secret), ("gap", gap)):
-        interval = None if numbers is None else percentiles(*numbers)
+        interval = None if numbers is None else percentiles(numbers[0], numbers[1], units)
         found |= {f"{name}_low": interval and interval.low, f"{name}_high": interval and interval.high}
     return found
 

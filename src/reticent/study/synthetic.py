@@ -13,7 +13,6 @@ CONFIDENCES = (0.6, 0.7, 0.8, 0.9, 0.99)
 INFORMATION_BITS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 ERROR_PENALTY = 50.0
 # What `solve.baselines.tuned_baseline` can tune.
-BASELINES = ("random sensor", "fixed sensor", "one-step lookahead", "information gain", "EJS", "Chernoff")
 LOOKAHEAD = "one-step lookahead"
 # Beyond the paper: what needs no training, and all.
 QUICK_EXTRAS: tuple[tuple[Kind, Enforcement, str], ...] = (

@@ -1,0 +1,176 @@
+"""`reticent ledger`."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from reticent.cli.options import check_writable
+from reticent.cli.terminal import console
+from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.gateway.ledger import Ledger
+    from reticent.gateway.verify import Verdict
+
+OPTIONS = {"show": {"subject"}, "verify": {"policy", "against"}, "export": {"subject", "out"}}
+
+
+@dataclass(frozen=True)
+class LedgerCommand:
+    """Look at a gateway's ledger, check it, or write it as a table. A gateway may use it meanwhile."""
+
+    do: Annotated[Positional[Literal["show", "verify", "export"]], arg(metavar="show|verify|export")]
+    """Show who is in it; verify that it is whole; export it for audits and as a witness kept elsewhere."""
+    where: Annotated[Positional[str], arg(metavar="LEDGER")]
+    """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here)."""
+    subject: str | None = None
+    """Show or export this subject only."""
+    policy: Path | None = None
+    """Verify with this policy file: every belief is recomputed, and the bound checked over all sessions."""
+    against: Path | None = None
+    """Verify against an earlier export: nothing of it may be gone or rewritten."""
+    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Export to this file; its ending says the format: .parquet or .jsonl."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Open it for reading and do what is asked."""
+        for name in ("subject", "policy", "against", "out"):
+            if getattr(self, name) is not None and name not in OPTIONS[self.do]:
+                raise InputError(f"--{name} does not go with `ledger {self.do}`.")
+        {"show": self._show, "verify": self._verify, "export": self._export}[self.do]()
+
+    def _show(self) -> None:
+        with _opened(self.where) as ledger:
+            self._check_subject(ledger)
+            names = ledger.subjects() if self.subject is None else [self.subject]
+            found = [_overview(ledger, name) for name in names]
+        if self.json:
+            print(json.dumps({"ledger": self.where, "subjects": found}))
+        else:
+            _print_overview(found)
+
+    def _check_subject(self, ledger: "Ledger") -> None:
+        if self.subject is not None and not ledger.counts(self.subject).entries:
+            raise InputError(f"There is no subject {self.subject!r} in the ledger.")
+
+    def _verify(self) -> None:
+        from reticent.gateway.export import read_heads
+        from reticent.gateway.runtime import Runtime
+        from reticent.gateway.verify import verify
+
+        runtime = None if self.policy is None else Runtime.load(self.policy, allow_unbounded=True)
+        heads = None if self.against is None else read_heads(self.against)
+        with _opened(self.where) as ledger, console().status("Verifying ..."):
+            verdict = verify(ledger, runtime, heads)
+        if self.json:
+            print(json.dumps({"ledger": self.where, "whole": verdict.fault is None, **asdict(verdict)}))
+        else:
+            self._print_verdict(verdict)
+        if verdict.fault is not None:
+            raise SystemExit(1)
+
+    def _print_verdict(self, verdict: "Verdict") -> None:
+        if verdict.fault is not None:
+            print(f"NOT whole: {verdict.fault.sentence}")
+            return
+        print(
+            f"Whole: {verdict.subjects:,} subjects, {verdict.entries:,} entries; chains, numbers and times are right."
+        )
+        if self.policy is not None:
+            print(
+                "Every belief follows from what was sent, and the bound was never reached: the highest confidence is "
+                f"{verdict.highest_confidence}, the most bits {verdict.most_bits} (exact)."
+            )
+        if self.against is not None:
+            print("Everything in the export is still there.")
+
+    def _export(self) -> None:
+        from reticent.gateway.export import ENDINGS, write_export
+
+        if self.out is None or self.out.suffix.lower() not in ENDINGS:
+            raise InputError(f"Say where to write: -o FILE that ends in {' or '.join(ENDINGS)}.")
+        check_writable(self.out)
+        with _opened(self.where) as ledger, console().status("Exporting ..."):
+            self._check_subject(ledger)
+            try:
+                entries = write_export(ledger, self.out, self.subject)
+            except OSError as error:
+                raise InputError(f"Cannot write {str(self.out)!r}: {error.strerror or error}.") from error
+        print(json.dumps({"file": str(self.out), "entries": entries}) if self.json else f"Saved {self.out}.")
+
+
+@contextmanager
+def _opened(where: str) -> "Iterator[Ledger]":
+    """The ledger, for reading; its trouble is the user's to mend."""
+    from reticent.gateway.ledger import LedgerTrouble, open_ledger
+
+    try:
+        with open_ledger(where, read_only=True) as ledger:
+            yield ledger
+    except LedgerTrouble as trouble:
+        raise InputError(str(trouble)) from trouble
+
+
+def _overview(ledger: "Ledger", subject: str) -> dict[str, Any]:
+    """Where a subject stands. Only the newest entry is read whole; `verify` reads all."""
+    from reticent.gateway.ledger import LedgerTrouble
+
+    counts, entry, trouble = ledger.counts(subject), None, None
+    try:
+        entry = ledger.last(subject)
+    except LedgerTrouble as error:
+        trouble = str(error)
+    if entry is not None and counts.entries != entry.number + 1:
+        trouble = f"There are {counts.entries} entries, but the newest has number {entry.number}."
+    return {
+        "subject": subject,
+        "sessions": counts.sessions,
+        "releases": counts.releases,
+        "confidence": entry and entry.confidence,
+        "spent_bits": entry and entry.spent_bits,
+        "last_time": entry and entry.time,
+        "resting": entry and entry.symbol is None,
+        "trouble": trouble,
+    }
+
+
+def _print_overview(found: list[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("subject", overflow="fold")
+    for heading in ("sessions", "releases", "confidence", "bits spent", "last time"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in found:
+        known = each["confidence"] is not None
+        last = datetime.fromtimestamp(each["last_time"]) if known else None
+        table.add_row(
+            escape(shown(each["subject"])),
+            f"{each['sessions']:,}",
+            f"{each['releases']:,}",
+            f"{each['confidence']:.6f}" if known else "?",
+            f"{each['spent_bits']:.6f}" if known else "?",
+            last.strftime("%Y-%m-%d %H:%M:%S") if last else "?",
+        )
+    Console().print(table)
+    troubles = [each for each in found if each["trouble"]]
+    for each in troubles:
+        print(f"TROUBLE with {shown(each['subject'])}: {each['trouble']}")
+    if not troubles:
+        print("No trouble in the newest entries; `reticent ledger verify` looks at all.")
+
+
+def shown(name: str) -> str:
+    """A name that came from outside, safe to print."""
+    return name if name.isprintable() else ascii(name)

@@ -1,0 +1,135 @@
+"""`reticent serve`."""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from reticent.cli.broker import BrokerOptions
+from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.gateway.service import Gateway
+
+PAGE_TOKEN = "RETICENT_PAGE_TOKEN"
+
+
+@dataclass(frozen=True)
+class Serve:
+    """Run the gateway: readings in, releases out, nothing leaves that is not in the ledger. See docs/gateway.md."""
+
+    policy: Annotated[Positional[Path | None], arg(metavar="POLICY")] = None
+    """A policy file whose bound holds by construction: --enforce withhold or coarsen, or --information."""
+    ledger: str | None = None
+    """The ledger: a file, or postgresql://user@host/database; by default beside the policy."""
+    on: Literal["stdio", "mqtt"] = "stdio"
+    """Lines of JSON on standard input and output, or an MQTT broker."""
+    mqtt: Annotated[BrokerOptions, arg(name="")] = field(default_factory=BrokerOptions)
+    home_assistant: bool = False
+    """Announce subjects to Home Assistant, by MQTT discovery."""
+    rest: float = 60.0
+    """Seconds between a stop and the next session of the same subject."""
+    stale: float = 30.0
+    """Drop readings whose time is further from the gateway's clock than this many seconds."""
+    subjects: int = 10_000
+    """Subjects kept in memory; others come back from the ledger."""
+    no_drift_check: bool = False
+    """Go on releasing of subjects whom the model does not fit."""
+    page: Annotated[tuple[int, ...] | None, arg(metavar="[PORT]")] = None
+    """Show what happens on a page, on port 8470 or another."""
+    page_host: str = "127.0.0.1"
+    """Serve the page on this address; one that others can reach needs the token that is printed."""
+    demo: bool = False
+    """Run on a made-up problem with made-up visitors and a ledger that is thrown away."""
+
+    def run(self) -> None:
+        """Serve until the input ends, the page's stop, SIGTERM or Ctrl-C."""
+        self._check()
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+        with self._gateway() as gateway, contextlib.ExitStack() as open_things:
+            if self.page is not None:
+                from reticent.gateway.page import Page
+
+                page = Page(gateway, self.page_host, *self.page, token=os.environ.get(PAGE_TOKEN))
+                open_things.callback(page.close)
+                print(f"reticent: look at {page.address}", file=sys.stderr, flush=True)
+            ending = Ending()
+            open_things.enter_context(ending)
+            self._serve(gateway, ending)
+            counters = ", ".join(f"{name} {count:,}" for name, count in gateway.counters.items() if count)
+            print(f"reticent: ended; {counters or 'nothing came'}.", file=sys.stderr)
+
+    def _check(self) -> None:
+        if (self.policy is None) != self.demo:
+            raise InputError("Give a policy file, or --demo to look at one that is there for that.")
+        if self.demo and (self.ledger or self.on == "mqtt"):
+            raise InputError("--demo brings its own ledger and sensors: leave --ledger and --on away.")
+        if self.page is not None and len(self.page) > 1:
+            raise InputError("--page takes one port.")
+        if self.home_assistant and self.on != "mqtt":
+            raise InputError("--home-assistant needs --on mqtt.")
+
+    @contextlib.contextmanager
+    def _gateway(self) -> "Iterator[Gateway]":
+        """The gateway on its ledger, which is closed afterwards."""
+        from reticent.gateway.demo import POLICY, REST_SECONDS
+        from reticent.gateway.ledger import LedgerTrouble, open_ledger
+        from reticent.gateway.runtime import Runtime
+        from reticent.gateway.service import Gateway, Settings
+
+        policy = self.policy or POLICY
+        rest = REST_SECONDS if self.demo else self.rest
+        settings = Settings(policy, rest, self.stale, self.subjects, not self.no_drift_check)
+        runtime = Runtime.load(policy)
+        with tempfile.TemporaryDirectory() if self.demo else contextlib.nullcontext() as folder:
+            beside = policy.with_suffix(".ledger.db") if folder is None else Path(folder) / "demo.ledger.db"
+            where = self.ledger or str(beside)
+            try:
+                ledger = open_ledger(where)
+            except LedgerTrouble as trouble:
+                raise InputError(str(trouble)) from trouble
+            with ledger:
+                print(f"reticent: the ledger is {where}", file=sys.stderr, flush=True)
+                yield Gateway(runtime, ledger, settings)
+
+    def _serve(self, gateway: "Gateway", ending: "Ending") -> None:
+        if self.on == "mqtt":
+            import asyncio
+
+            from reticent.gateway.mqtt import MqttService
+
+            service = MqttService(gateway, self.mqtt.settings(), self.home_assistant)
+            return asyncio.run(service.serve(lambda: ending.asked))
+        from reticent.gateway.stdio import serve_stdio
+
+        if not self.demo:
+            return serve_stdio(gateway, sys.stdin.fileno(), sys.stdout.fileno(), lambda: ending.asked)
+        from reticent.gateway.demo import Visitors
+
+        with contextlib.closing(Visitors(gateway)) as visitors:
+            return serve_stdio(gateway, visitors.readings, sys.stdout.fileno(), lambda: ending.asked)
+
+
+class Ending(contextlib.AbstractContextManager["Ending"]):
+    """The first SIGTERM or Ctrl-C asks for the end, so that what was begun is finished; a second one does not wait."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before = {each: signal.signal(each, self._ask) for each in (signal.SIGTERM, signal.SIGINT)}
+
+    def __exit__(self, *_: object) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+
+    def _ask(self, *_: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

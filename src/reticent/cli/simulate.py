@@ -1,0 +1,113 @@
+"""`reticent simulate`."""
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from reticent.cli.broker import BrokerOptions
+from reticent.cli.options import check_seed
+from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.gateway.messages import Message
+    from reticent.gateway.simulate import Source
+    from reticent.problem.model import ReleaseModel
+
+
+@dataclass(frozen=True)
+class PaceOptions:
+    """How fast."""
+
+    interval: float = 1.0
+    """Seconds between two readings of a sensor."""
+    readings: int = 30
+    """Readings of each sensor in an episode, within which the useful value stays."""
+    pause: float = 60.0
+    """Seconds of silence between episodes: no less than the gateway's --rest."""
+    speed: float = 1.0
+    """So many times faster; give the gateway's --rest divided by it."""
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """Play sensors that are not there: `reticent simulate synthetic | reticent serve policy.safetensors`."""
+
+    problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
+    """A policy file, a JSON problem file, or `synthetic`: readings are drawn from its model."""
+    subjects: int = 5
+    """How many people."""
+    episodes: int = 10
+    """Episodes of everybody; 0 goes on until it is ended."""
+    pace: Annotated[PaceOptions, arg(name="")] = field(default_factory=PaceOptions)
+    data: Path | None = None
+    """For a fitted model: play the recordings in this folder, readings and all, instead of drawing."""
+    map: Path | None = None
+    """With --data: the TOML file that says what the columns are (table, smoking)."""
+    on: Literal["stdio", "mqtt"] = "stdio"
+    """Lines of JSON on standard output, or an MQTT broker."""
+    mqtt: Annotated[BrokerOptions, arg(name="")] = field(default_factory=BrokerOptions)
+    seed: int = 0
+    """Seed of people and readings."""
+
+    def run(self) -> None:
+        """Play until the episodes are over, or nobody listens."""
+        from reticent.gateway.simulate import Pace, play
+
+        check_seed(self.seed)
+        if self.subjects < 1 or self.episodes < 0:
+            raise InputError("--subjects is at least 1, and --episodes at least 0.")
+        source, pace = self._source(), Pace(**vars(self.pace))
+        if self.on == "mqtt":
+            import asyncio
+
+            from reticent.gateway.mqtt import publish_all
+
+            return asyncio.run(publish_all(self.mqtt.settings(), lambda send: play(source, pace, self.episodes, send)))
+        return play(source, pace, self.episodes, _print)
+
+    def _source(self) -> "Source":
+        from reticent.gateway.simulate import Drawn
+
+        model = _model(self.problem)
+        if self.data is not None:
+            return self._recorded(model, self.data)
+        return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed)
+
+    def _recorded(self, model: "ReleaseModel", folder: Path) -> "Source":
+        from reticent.data.load import Source, load
+        from reticent.data.readings import ReadingKind, readings
+        from reticent.gateway.simulate import Names, Recorded
+
+        match model.fitted:
+            case {"recordings": {"name": str(name), **chosen}, "reading": {**reading}}:
+                source = Source(name, folder, map=self.map, **chosen)  # type: ignore[arg-type]
+                found = readings(load(source), ReadingKind(**reading))  # type: ignore[arg-type]
+            case _:
+                raise InputError("--data needs a model that `reticent fit` has made from recordings.")
+        people = tuple(person.replace("/", " ") for person in found.people)[: self.subjects]
+        names = Names(people, found.sensors, found.features)
+        return Recorded(found.values, found.person, found.stream, names)
+
+
+def _model(problem: str) -> "ReleaseModel":
+    from reticent.cli.options import model_of
+    from reticent.policy.store import PolicyFile
+
+    return PolicyFile.load(problem).task.model if problem.endswith(".safetensors") else model_of(problem)
+
+
+def _print(messages: "list[Message]") -> None:
+    from reticent.gateway.simulate import line
+
+    try:
+        sys.stdout.buffer.write(b"".join(line(message, time.time()) + b"\n" for message in messages))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The gateway has ended. What is left in the buffer goes nowhere, and says nothing about it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None

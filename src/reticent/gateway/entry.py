@@ -1,0 +1,112 @@
+"""One entry of the ledger: what left, what the provider knows since, and the hash that ties it to the entry before.
+
+The hash is SHA-256 over canonical JSON: the fields by name, in alphabetical order, without spaces, ASCII only, floats
+in their shortest form that reads back as the same number (Python's repr). Nothing else enters it, so that anybody can
+compute it: docs/ledger.md.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from reticent.errors import InputError
+
+STOP = "stop"
+COLUMNS = (
+    "subject",
+    "number",
+    "time",
+    "session",
+    "step",
+    "sensor",
+    "symbol",
+    "belief",
+    "spent_bits",
+    "policy",
+    "before",
+    "hash",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A release or a stop of one subject. `belief` and `spent_bits` are what holds after it."""
+
+    subject: str
+    number: int
+    """0, 1, 2, ... per subject: the place in the chain."""
+    time: float
+    """Seconds since the epoch, by the gateway's clock."""
+    session: int
+    step: int
+    """Of the release within the session, from 0; for a stop: releases made."""
+    sensor: str
+    """A sensor's name, or "stop"."""
+    symbol: str | None
+    """What was sent; nothing for a stop."""
+    belief: tuple[tuple[float, ...], ...]
+    spent_bits: float
+    policy: str
+    """Digest of the policy file."""
+    before: str
+    """Hash of the entry before; empty for number 0."""
+
+    def __post_init__(self) -> None:
+        if not self.subject or "\0" in self.subject or not _encodable(self.subject):
+            raise InputError(f"A subject needs a name that can be written down, and {self.subject!r} is none.")
+        if (self.symbol is None) != (self.sensor == STOP):
+            raise InputError(f"A release has a symbol and a stop has none, but {self.sensor!r} has {self.symbol!r}.")
+        if min(self.number, self.session, self.step) < 0 or (self.number == 0) != (self.before == ""):
+            raise InputError(f"Entry {self.number} of {self.subject!r} does not say which entry was before it.")
+        if not (math.isfinite(self.time) and math.isfinite(self.spent_bits)):
+            raise InputError(f"Entry {self.number} of {self.subject!r} holds numbers that are not finite.")
+        if not all(math.isfinite(cell) for row in self.belief for cell in row):
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a belief that is not finite.")
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over the canonical JSON of all fields."""
+        return hashlib.sha256(self.canonical().encode("ascii")).hexdigest()
+
+    def canonical(self) -> str:
+        """The text that is hashed."""
+        fields = {name: getattr(self, name) for name in COLUMNS[:-1]}
+        # Minus zero is zero: databases do not tell them apart.
+        fields["time"], fields["spent_bits"] = self.time + 0.0, self.spent_bits + 0.0
+        fields["belief"] = [[cell + 0.0 for cell in row] for row in self.belief]
+        return _canonical(fields)
+
+    @property
+    def confidence(self) -> float:
+        """The provider's confidence in the secret after it: max over s of the belief in s."""
+        return max(math.fsum(row) for row in self.belief)
+
+
+def row_of(entry: Entry) -> tuple[Any, ...]:
+    """The entry as a row of a table, in the order of COLUMNS; the belief as JSON text."""
+    fields = {**vars(entry), "belief": _canonical(entry.belief), "hash": entry.hash}
+    return tuple(fields[name] for name in COLUMNS)
+
+
+def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
+    """The entry of a row and the hash that was written with it; raises ValueError or TypeError on nonsense."""
+    fields = dict(zip(COLUMNS, row, strict=True))
+    stored = fields.pop("hash")
+    belief = tuple(tuple(map(float, cells)) for cells in json.loads(fields["belief"]))
+    numbers = {name: float(fields[name]) for name in ("time", "spent_bits")}
+    return Entry(**{**fields, **numbers, "belief": belief}), stored
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

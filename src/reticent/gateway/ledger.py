@@ -1,0 +1,200 @@
+"""The ledger: what was released, remembered before anything leaves.
+
+Append-only, and hash-chained per subject: each entry holds the hash of the one before it. The pair (subject, number)
+can be taken once, so of two gateways that serve one subject only one releases. A ledger is a file (`sqlite.py`) or a
+PostgreSQL database that several gateways share (`postgres.py`).
+"""
+
+import abc
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reticent.gateway.entry import COLUMNS, Entry, entry_of
+
+if TYPE_CHECKING:
+    from reticent.gateway.runtime import Standing
+
+POSTGRES = ("postgresql://", "postgres://")
+PAGE = 256
+CLOSED = "This ledger has been closed."
+FIELDS = ", ".join(f"entries.{name}" for name in COLUMNS)
+# One step along the index per subject, not per entry.
+EVERYBODY = """
+WITH RECURSIVE everybody(subject) AS (
+    SELECT min(subject) FROM entries UNION ALL
+    SELECT (SELECT min(subject) FROM entries WHERE subject > everybody.subject) FROM everybody
+    WHERE everybody.subject IS NOT NULL
+)
+"""
+
+
+class LedgerTrouble(Exception):  # noqa: N818  (the state of a thing, not a mistake in a call)
+    """The ledger cannot be written or read now; one sentence for the operator. Nothing may leave meanwhile.
+
+    The call can be tried again. What was given to a call that raised this may be on disk or not: ask `last` before
+    going on.
+    """
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How much there is of one subject."""
+
+    entries: int
+    releases: int
+    sessions: int
+
+
+class Ledger(abc.ABC):
+    """Append-only and durable. One thread uses it: the first that calls anything but `close`."""
+
+    _thread: int | None = None
+
+    @abc.abstractmethod
+    def append(self, entries: Sequence[Entry]) -> list[bool]:
+        """Write entries in one transaction; on return they are on disk. Those of one subject come in their order.
+
+        False: another gateway has taken that number of that subject, or a predecessor in this call was refused;
+        nothing of it may leave. An entry that is there already, to the last digit, counts as written: so a call that
+        broke off can be made again.
+        """
+
+    @abc.abstractmethod
+    def mark_delivered(self, entries: Sequence[Entry]) -> None:
+        """These entries, and all before them of the same subjects, have left."""
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Look at how it lies on disk, which reading alone may not notice; slow."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of it. Closing twice is fine."""
+
+    @abc.abstractmethod
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What a query answers; a question mark in it stands for each value."""
+
+    def last(self, subject: str) -> Entry | None:
+        """The newest entry of a subject."""
+        rows = self._rows(f"SELECT {FIELDS} FROM entries WHERE subject = ? ORDER BY number DESC LIMIT 1", subject)
+        return checked(rows[0]) if rows else None
+
+    def undelivered(self) -> list[Entry]:
+        """On disk, perhaps never sent, in order of subject and number. To send them again leaks nothing new."""
+        rows = self._rows(
+            f"{EVERYBODY} SELECT {FIELDS} FROM everybody LEFT JOIN delivered ON delivered.subject = everybody.subject "
+            "JOIN entries ON entries.subject = everybody.subject AND entries.number > coalesce(delivered.number, -1) "
+            "ORDER BY entries.subject, entries.number"
+        )
+        return [checked(row) for row in rows]
+
+    def subjects(self) -> list[str]:
+        """Who is in it, in order of code points."""
+        names = [name for (name,) in self._rows(f"{EVERYBODY} SELECT subject FROM everybody") if name is not None]
+        if strange := [name for name in names if not isinstance(name, str)]:
+            raise LedgerTrouble(f"There are entries of {strange[0]!r}, which is no subject: the ledger was edited.")
+        return names
+
+    def counts(self, subject: str) -> Counts:
+        """How much there is of a subject."""
+        query = "SELECT count(*), count(symbol), count(DISTINCT session) FROM entries WHERE subject = ?"
+        return Counts(*self._rows(query, subject)[0])
+
+    def entries(self, subject: str | None = None) -> Iterator[Entry]:
+        """All entries, or those of one subject, in order of subject and number. Streamed: no page stays in memory."""
+        # The first page has no lower end: a number below 0 was never written, and must be seen.
+        first, further = (
+            f"SELECT {FIELDS} FROM entries WHERE subject = ? {beyond} ORDER BY number LIMIT {PAGE}"
+            for beyond in ("", "AND number > ?")
+        )
+        for each in self.subjects() if subject is None else [subject]:
+            rows = self._rows(first, each)
+            while rows:
+                yield from map(checked, rows)
+                rows = self._rows(further, each, rows[-1][1])
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _on_its_thread(self) -> None:
+        if self._thread is None:
+            self._thread = threading.get_ident()
+        elif self._thread != threading.get_ident():
+            raise RuntimeError("A ledger is used from one thread, and this is another one: hand the work over to it.")
+
+
+def open_ledger(where: str, read_only: bool = False) -> Ledger:
+    """The ledger at a path or postgresql://... URL, made if there is none. Read-only it may be open elsewhere."""
+    if where.startswith(POSTGRES):
+        from reticent.gateway.postgres import PostgresLedger
+
+        return PostgresLedger(where, read_only)
+    from reticent.gateway.sqlite import SqliteLedger
+
+    return SqliteLedger(where, read_only)
+
+
+def standing_of(entry: Entry) -> "Standing":
+    """What the provider knows since this entry."""
+    import numpy as np
+
+    from reticent.gateway.runtime import Standing
+
+    # A release counts itself: the step after it is one further.
+    made = entry.step if entry.symbol is None else entry.step + 1
+    return Standing(np.array(entry.belief, dtype=float), entry.spent_bits, entry.session, made)
+
+
+def checked(row: Sequence[Any]) -> Entry:
+    """The entry of a row, if it still has the hash that was written with it."""
+    try:
+        entry, stored = entry_of(row)
+    except (ValueError, TypeError) as error:
+        raise LedgerTrouble(f"Entry {row[1]!r} of subject {row[0]!r} cannot be read: it is damaged.") from error
+    if entry.hash != stored:
+        raise LedgerTrouble(
+            f"Entry {entry.number} of subject {entry.subject!r} does not have the hash that was written with it: "
+            "it was edited, or the file is damaged. `reticent ledger verify` looks at the others."
+        )
+    return entry
+
+
+Head = tuple[int, str]
+NO_HEAD: Head = (-1, "")
+
+
+def judged(
+    entries: Sequence[Entry], heads: Mapping[str, Head], stored: Callable[[str, int], str | None]
+) -> list[bool | None]:
+    """What can be said before writing: None, it continues its subject's chain; True, it is there already; False, its
+    number is taken or a predecessor is refused.
+
+    `heads` are number and hash of the newest entries on disk. Whoever knows of a newer one, or of another hash, has
+    read a ledger that this one is not: then nothing is written at all.
+    """
+    newest, refused = dict(heads), set()
+    verdicts: list[bool | None] = []
+    for entry in entries:
+        number, head = newest.get(entry.subject, NO_HEAD)
+        if entry.subject in refused:
+            verdicts.append(False)
+        elif entry.number <= number:
+            same = stored(entry.subject, entry.number) == entry.hash
+            verdicts.append(same)
+            refused |= set() if same else {entry.subject}
+        elif (entry.number, entry.before) == (number + 1, head):
+            verdicts.append(None)
+            newest[entry.subject] = (entry.number, entry.hash)
+        else:
+            raise LedgerTrouble(
+                f"The ledger ends at entry {number} of subject {entry.subject!r}, but the gateway has seen entry "
+                f"{entry.number - 1} there or another one in its place: an older copy was put back, or it was "
+                "rewritten. Put the newest copy back and start the gateway again."
+            )
+    return verdicts

@@ -1,0 +1,154 @@
+"""What comes in and what goes out, as JSON. Whatever does not fit is refused with a reason, never guessed at.
+
+No sentence made here holds a reading: they go to logs.
+"""
+
+import json
+import math
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+# A message is a few names and one vector of numbers: what is longer than this is something else.
+LONGEST_MESSAGE = 16_384
+LONGEST_NAME = 128
+# What topics of MQTT give a meaning to.
+RESERVED = frozenset("/+#")
+VALUES = ("symbol", "reading", "sample")
+FIELDS = frozenset(("subject", "sensor", "time", "id", *VALUES))
+
+Reason = Literal["malformed", "oversized", "retained", "overflow"]
+
+
+class Refused(Exception):  # noqa: N818  (it is no error of the gateway)
+    """A message that cannot be read. `reason` is the counter that it goes to."""
+
+    def __init__(self, reason: Reason, why: str) -> None:
+        super().__init__(why)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one sensor of one subject says: the name of a symbol, a reading summed up, or one raw sample."""
+
+    subject: str
+    sensor: str
+    time: float | None = None
+    symbol: str | None = None
+    reading: tuple[float, ...] | None = None
+    sample: tuple[float, ...] | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """All that leaves the device: what was sent, and its place. A stop has the sensor "stop" and no symbol."""
+
+    subject: str
+    session: int
+    step: int
+    sensor: str
+    symbol: str | None
+
+    def to_json(self, with_subject: bool = True) -> bytes:
+        """One line without its end: the same bytes whenever it is sent again."""
+        fields = {name: getattr(self, name) for name in ("subject", "session", "step", "sensor", "symbol")}
+        if not with_subject:
+            del fields["subject"]
+        if self.symbol is None:
+            del fields["symbol"]
+        return json.dumps(fields, ensure_ascii=False).encode()
+
+
+def parse_line(line: bytes) -> Message:
+    """A message from one line of JSON."""
+    return _message(_object(line))
+
+
+def parse_payload(subject: str, sensor: str, payload: bytes) -> Message:
+    """A message whose subject and sensor were said by its topic."""
+    fields = _object(payload)
+    if twice := sorted({"subject", "sensor"} & set(fields)):
+        raise Refused("malformed", f"a payload says {twice}, but the topic does already")
+    return _message({**fields, "subject": subject, "sensor": sensor})
+
+
+def check_subject(name: Any) -> str:
+    """The name, if it is one that every transport, ledger and page can carry, and that is written in one way only."""
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+        raise Refused("malformed", f"a subject is a name of 1 to {LONGEST_NAME} characters")
+    if not name.isprintable() or name != name.strip() or not unicodedata.is_normalized("NFC", name):
+        raise Refused("malformed", "a subject has characters that cannot be seen, or that are not in normal form")
+    if RESERVED & set(name):
+        raise Refused("malformed", "a subject has one of the characters / + #, which topics give a meaning to")
+    return name
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    if len(raw) > LONGEST_MESSAGE:
+        raise Refused("oversized", f"a message is longer than {LONGEST_MESSAGE} bytes")
+    try:
+        found = json.loads(raw.decode(), object_pairs_hook=_once, parse_constant=_not_a_number)
+    except (ValueError, RecursionError):
+        # The decoder's own words may quote the message.
+        raise Refused("malformed", "a message is not JSON that can be read, or says a name twice") from None
+    if not isinstance(found, dict):
+        raise Refused("malformed", "a message is not a JSON object")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a name comes twice")
+    return dict(pairs)
+
+
+def _not_a_number(_: str) -> NoReturn:
+    raise ValueError("not a finite number")
+
+
+def _message(fields: dict[str, Any]) -> Message:
+    if set(fields) - FIELDS:
+        raise Refused("malformed", f"a message has fields other than {sorted(FIELDS)}")
+    given = [name for name in VALUES if name in fields]
+    if len(given) != 1:
+        raise Refused("malformed", f"a message has one of {', '.join(VALUES)}, not {len(given)}")
+    if "sample" in given and "time" not in fields:
+        raise Refused("malformed", "a sample does not say its time")
+    sensor = fields.get("sensor")
+    if not isinstance(sensor, str):
+        raise Refused("malformed", "a message does not name its sensor")
+    return Message(
+        subject=check_subject(fields.get("subject")),
+        sensor=sensor,
+        time=_number(fields["time"], "time") if "time" in fields else None,
+        id=_name(fields["id"], "id") if "id" in fields else None,
+        symbol=_name(fields["symbol"], "symbol") if "symbol" in fields else None,
+        reading=_vector(fields["reading"], "reading") if "reading" in fields else None,
+        sample=_vector(fields["sample"], "sample") if "sample" in fields else None,
+    )
+
+
+def _name(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+        raise Refused("malformed", f"{what!r} is not a text of 1 to {LONGEST_NAME} characters")
+    return value
+
+
+def _vector(value: Any, what: str) -> tuple[float, ...]:
+    if not isinstance(value, list) or not value:
+        raise Refused("malformed", f"{what!r} is not a list of numbers")
+    return tuple(_number(each, what) for each in value)
+
+
+def _number(value: Any, what: str) -> float:
+    if type(value) not in (int, float):
+        raise Refused("malformed", f"{what!r} holds something that is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise Refused("malformed", f"{what!r} holds a number that is not finite")
+    return number

@@ -1,0 +1,230 @@
+"""Readings from topics in/<subject>/<sensor>, releases to out/<subject>, by way of an MQTT broker.
+
+What has queued up is handled together, in one transaction of the ledger, in a thread of its own. While the broker is
+gone nothing is decided. What was decided, and perhaps not delivered, is sent again on reconnecting: the same bytes.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reticent.errors import InputError
+from reticent.gateway.home_assistant import HomeAssistant
+from reticent.gateway.messages import RESERVED, Message, Outgoing, Refused, parse_payload
+from reticent.gateway.service import Gateway
+from reticent.gateway.simulate import line
+
+try:
+    import aiomqtt
+except ImportError as error:
+    raise InputError("MQTT needs the package aiomqtt: pip install 'reticent[mqtt]'.") from error
+
+_log = logging.getLogger("reticent.gateway")
+
+IDLE_SECONDS = 0.25
+ANSWER_SECONDS, KEEP_ALIVE_SECONDS = 5.0, 20
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+LARGEST_BATCH, LARGEST_QUEUE = 1_000, 10_000
+UNDER_WAY = 200
+# What a broker answers to a subscription that it does not allow.
+REFUSED = 0x80
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where the broker is, and how to talk to it. `ca`: a file with the authority that signed its certificate."""
+
+    host: str = "localhost"
+    port: int = 1883
+    in_topic: str = "in"
+    out_topic: str = "out"
+    qos: int = 1
+    ca: Path | None = None
+    username: str | None = None
+    password: str | None = None
+
+    def __post_init__(self) -> None:
+        for topic in (self.in_topic, self.out_topic):
+            if not topic or not topic.isprintable() or set("+#") & set(topic) or "" in topic.split("/"):
+                raise InputError(f"{topic!r} is no topic to put names under: no + or #, no / at the ends.")
+        if self.qos not in (0, 1, 2):
+            raise InputError(f"--qos is 0, 1 or 2, not {self.qos}.")
+        ours, theirs = self.in_topic + "/", self.out_topic + "/"
+        if ours.startswith(theirs) or theirs.startswith(ours):
+            raise InputError("--in-topic and --out-topic lie within each other: what goes out would come in again.")
+
+    def client(self, **options: Any) -> aiomqtt.Client:
+        """A client that is not yet connected."""
+        client = aiomqtt.Client(
+            self.host,
+            self.port,
+            username=self.username,
+            password=self.password,
+            tls_context=None if self.ca is None else _tls(self.ca),
+            timeout=ANSWER_SECONDS,
+            keepalive=KEEP_ALIVE_SECONDS,
+            max_inflight_messages=UNDER_WAY,
+            **options,
+        )
+        client.pending_calls_threshold = 10 * LARGEST_BATCH
+        return client
+
+
+class Inbox(asyncio.Queue[aiomqtt.Message]):
+    """What has come and was not yet handled: bounded. What does not fit in is counted in `lost`."""
+
+    lost = 0
+
+    def put_nowait(self, item: aiomqtt.Message) -> None:
+        if self.full():
+            self.lost += 1
+        else:
+            super().put_nowait(item)
+
+    def empty_out(self, most: int) -> list[aiomqtt.Message]:
+        """What is there now."""
+        return [self.get_nowait() for _ in range(min(self.qsize(), most))]
+
+
+class MqttService:
+    """A gateway on a broker."""
+
+    def __init__(self, gateway: Gateway, broker: Broker, home_assistant: bool = False) -> None:
+        for sensor in gateway.runtime.sensors:
+            if RESERVED & set(sensor):
+                raise InputError(f"Sensor {sensor!r} has one of / + # in its name, so no topic can name it: rename it.")
+        self._gateway, self._broker = gateway, broker
+        self._home = HomeAssistant(gateway, f"{broker.out_topic}-state") if home_assistant else None
+        # The ledger belongs to one thread.
+        self._worker = ThreadPoolExecutor(1, "gateway")
+        self._inbox = Inbox(LARGEST_QUEUE)
+
+    async def serve(self, ended: Callable[[], bool]) -> None:
+        """Until it is time to end, or the gateway is stopped; reconnects for as long as that takes."""
+        wait = FIRST_WAIT
+        try:
+            while not self._over(ended):
+                try:
+                    # The client calls this to make its queue: it gets the one that outlives connections.
+                    async with self._broker.client(queue_type=lambda maxsize: self._inbox) as client:
+                        await self._subscribe(client)
+                        self._gateway.report("broker", None)
+                        wait = FIRST_WAIT
+                        await self._work(client, ended)
+                except aiomqtt.MqttError as error:
+                    self._gateway.report("broker", self._sentence(error))
+                    self._inbox.empty_out(LARGEST_QUEUE)
+                    await self._pause(wait, ended)
+                    wait = min(2 * wait, LONGEST_WAIT)
+        finally:
+            self._worker.shutdown()
+
+    def _over(self, ended: Callable[[], bool]) -> bool:
+        return ended() or self._gateway.stopped
+
+    async def _pause(self, seconds: float, ended: Callable[[], bool]) -> None:
+        end = asyncio.get_running_loop().time() + seconds
+        while not self._over(ended) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(min(seconds, IDLE_SECONDS))
+
+    async def _subscribe(self, client: aiomqtt.Client) -> None:
+        topic = f"{self._broker.in_topic}/+/+"
+        granted = await client.subscribe(topic, self._broker.qos)
+        if any((code if isinstance(code, int) else code.value) >= REFUSED for code in granted):
+            raise aiomqtt.MqttError(f"it does not let us subscribe to {topic}")
+
+    async def _work(self, client: aiomqtt.Client, ended: Callable[[], bool]) -> None:
+        """Handle what comes, batch after batch."""
+        if self._home:
+            self._home.announce_again()
+        await self._send(client, await self._in_worker(self._gateway.resend))
+        while not self._over(ended):
+            raw = await self._next(client)
+            await self._send(client, await self._in_worker(lambda: self._handle(raw)))  # noqa: B023
+
+    async def _in_worker(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, call)
+
+    async def _next(self, client: aiomqtt.Client) -> list[aiomqtt.Message]:
+        """At least one message, unless nothing comes for a while; and whatever else has queued up."""
+        try:
+            first = await asyncio.wait_for(anext(client.messages), IDLE_SECONDS)
+        except TimeoutError:
+            return []
+        return [first, *self._inbox.empty_out(LARGEST_BATCH - 1)]
+
+    def _handle(self, raw: Sequence[aiomqtt.Message]) -> list[Outgoing]:
+        if lost := self._inbox.lost:
+            self._inbox.lost -= lost
+            self._gateway.refuse(Refused("overflow", "readings come faster than they are handled"), lost)
+        messages = []
+        for each in raw:
+            try:
+                messages.append(self._message(each))
+            except Refused as refused:
+                self._gateway.refuse(refused)
+        return self._gateway.handle(messages)
+
+    def _message(self, raw: aiomqtt.Message) -> Message:
+        if raw.retain:
+            # The broker kept it for whoever comes: nobody knows how old it is.
+            raise Refused("retained", "a reading was published as retained")
+        subject, _, sensor = raw.topic.value.removeprefix(self._broker.in_topic + "/").partition("/")
+        payload = raw.payload if isinstance(raw.payload, bytes) else b""
+        return parse_payload(subject, sensor, payload)
+
+    async def _send(self, client: aiomqtt.Client, sent: list[Outgoing]) -> None:
+        """Publish in order. Only if all got through they count as delivered: a later one must not vouch for an
+        earlier one of the same subject."""
+        await _all(
+            client.publish(f"{self._broker.out_topic}/{out.subject}", out.to_json(with_subject=False), self._broker.qos)
+            for out in sent
+        )
+        if sent:
+            await self._in_worker(lambda: self._gateway.delivered(sent))
+        if self._home and sent:
+            await _all(client.publish(*each, 0, True) for each in self._home.news(sent))
+
+    def _sentence(self, error: aiomqtt.MqttError) -> str:
+        return (
+            f"No connection to the broker {self._broker.host}:{self._broker.port} ({error}). See that it runs, that "
+            "host, port, certificate and credentials are right; it is tried again and again."
+        )
+
+
+async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All of them, begun in order; then the first error, if there is one."""
+    for result in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+
+
+def _tls(ca: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"--tls {str(ca)!r} cannot be read as a certificate: {error}.") from error
+
+
+async def publish_all(broker: Broker, play: Callable[[Callable[[list[Message]], None]], None]) -> None:
+    """Publish readings for gateways on this broker: `play` sends them, from a thread of its own."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with broker.client() as client:
+
+            def send(messages: list[Message]) -> None:
+                now = time.time()
+                calls = [(f"{broker.in_topic}/{m.subject}/{m.sensor}", line(m, now, False)) for m in messages]
+                sent = _all(client.publish(topic, payload, broker.qos) for topic, payload in calls)
+                asyncio.run_coroutine_threadsafe(sent, loop).result()
+
+            await loop.run_in_executor(None, play, send)
+    except aiomqtt.MqttError as error:
+        raise InputError(f"No connection to the broker {broker.host}:{broker.port}: {error}.") from error

@@ -1,0 +1,256 @@
+// Draws what the gateway tells, several times a second at most. All of it follows from what was released.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+const hash = new URLSearchParams(location.hash.slice(1));
+const token = hash.get("token") || "";
+let chosen = hash.get("subject") || "";
+let stream, state, connected = false;
+
+const percent = (share) => (share > 0 && share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`);
+const number = (count) => count.toLocaleString("en");
+const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString([], { hour12: false });
+
+function text(element, words) {
+  if (element.textContent !== words) element.textContent = words;
+}
+
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+function draw(tag, attributes, words) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (words !== undefined) element.textContent = words;
+  return element;
+}
+
+function listen() {
+  if (stream) stream.close();
+  const query = new URLSearchParams({ subject: chosen, token });
+  stream = new EventSource(`events?${query}`);
+  stream.onmessage = (event) => {
+    connected = true;
+    state = JSON.parse(event.data);
+    const known = state.subjects.map((line) => line.name);
+    if (!chosen && known.length) return choose(known[0]);
+    show();
+  };
+  stream.onerror = () => {
+    connected = false;
+    showStatus();
+  };
+}
+
+function choose(name) {
+  chosen = name;
+  listen();
+  show();
+  const row = [...$("subjects").children].find((each) => each.firstChild.dataset.name === name);
+  if (row) row.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
+async function tell(what) {
+  const headers = { "X-Reticent": "page", "X-Reticent-Token": token };
+  try {
+    const answer = await fetch(what, { method: "POST", headers });
+    if (!answer.ok) throw new Error(await answer.text());
+  } catch (error) {
+    connected = false;
+    showStatus();
+  }
+}
+
+function show() {
+  showStatus();
+  showSubjects();
+  showCounts();
+  const subject = state.chosen;
+  $("empty").hidden = Boolean(subject);
+  $("shown").hidden = !subject;
+  if (!subject) {
+    text($("empty"), chosen ? `${chosen} is not in memory now: it shows again as soon as one of its sensors speaks.`
+      : "Nobody has been heard yet. As soon as a sensor speaks, it shows here.");
+    return;
+  }
+  showSent(subject);
+  showUseful(subject);
+  showChart(subject);
+  showLeft(subject);
+  showLog(subject);
+}
+
+function showStatus() {
+  const lost = "No connection to the gateway. It has ended, or it is out of reach; this page tries again by itself.";
+  const trouble = connected ? state.trouble : lost;
+  const held = connected && state.paused && !state.stopped;
+  const kind = !trouble ? "good" : held ? "held" : "bad";
+  text($("status"), !connected ? "No connection" : state.stopped ? "Stopped" : state.paused ? "Paused" : trouble ? "Held back" : "Releasing");
+  $("status").dataset.kind = kind;
+  $("trouble").hidden = !trouble;
+  $("trouble").dataset.kind = kind;
+  text($("trouble"), kind === "bad" && connected && !state.stopped ? `Nothing is released. ${trouble}` : trouble || "");
+  const over = !connected || state.stopped;
+  $("pause").disabled = $("stop").disabled = over;
+  text($("pause"), connected && state.paused ? "Resume" : "Pause");
+}
+
+function showSubjects() {
+  const wanted = $("filter").value.toLowerCase();
+  const lines = state.subjects.filter((line) => line.name.toLowerCase().includes(wanted));
+  lines.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
+  $("filter").hidden = state.subjects.length < 8 && !wanted;
+  const list = $("subjects");
+  const rows = new Map([...list.children].map((row) => [row.firstChild.dataset.name, row]));
+  lines.forEach((line, place) => {
+    const row = rows.get(line.name) || subjectRow(line.name);
+    rows.delete(line.name);
+    const button = row.firstChild;
+    button.className = line.state === "blocked" ? "shut" : "";
+    button.setAttribute("aria-current", line.name === chosen);
+    button.querySelector("i").style.width = `${100 * (1 - line.left)}%`;
+    text(button.querySelector(".state"), line.state);
+    if (list.children[place] !== row) list.insertBefore(row, list.children[place] || null);
+  });
+  rows.forEach((row) => row.remove());
+  const hidden = state.in_memory - state.subjects.length;
+  text($("more"), hidden > 0 ? `and ${number(hidden)} that were heard earlier` : "");
+}
+
+function subjectRow(name) {
+  const mini = make("span", { class: "mini", title: "used up" }, make("i"));
+  const label = make("span", { class: "name" }, name);
+  const button = make("button", { type: "button" }, label, mini, make("span", { class: "state" }));
+  button.dataset.name = name;
+  button.addEventListener("click", () => choose(name));
+  return make("li", {}, button);
+}
+
+function showSent(subject) {
+  text($("name"), subject.name);
+  const last = subject.history.filter((each) => each.symbol !== null).at(-1);
+  const said = $("said");
+  const mark = last ? `${last.session} ${last.step} ${last.symbol}` : "none";
+  if (said.dataset.mark !== mark) {
+    said.dataset.mark = mark;
+    said.classList.toggle("merged", Boolean(last && last.merged));
+    said.replaceChildren(...(last ? sentence(last) : ["Nothing was sent since the gateway started."]));
+  }
+  const waits = { resting: "It rests until its next session.", new: "", blocked: "" }[subject.state];
+  const next = waits === undefined ? `Now it ${subject.state}; the other sensors are not heard.` : waits;
+  text($("note"), last ? `Session ${last.session + 1}, at ${clock(last.time)}. ${next}` : next);
+  $("blocked").hidden = !subject.blocked;
+  text($("blocked"), subject.blocked || "");
+}
+
+function sentence(last) {
+  const sensor = make("b", {}, last.sensor), symbol = make("b", { class: "symbol" }, last.symbol);
+  return last.merged ? [sensor, " spoke, and ", symbol, " was sent in place of its reading"] : [sensor, " spoke, and ", symbol, " was sent"];
+}
+
+function showUseful(subject) {
+  const list = $("useful");
+  if (list.children.length !== state.useful.length) {
+    list.replaceChildren(...state.useful.map((name) => {
+      const track = make("span", { class: "track" }, make("i"));
+      return make("li", {}, make("span", { class: "label" }, name), track, make("span", { class: "chance" }));
+    }));
+  }
+  const most = Math.max(...subject.useful);
+  subject.useful.forEach((chance, place) => {
+    const row = list.children[place];
+    row.classList.toggle("most", chance === most);
+    row.querySelector("i").style.width = `${100 * chance}%`;
+    text(row.querySelector(".chance"), percent(chance));
+  });
+}
+
+function showChart(subject) {
+  const { kind, limit, start } = state.bound, shares = kind === "confidence";
+  const plain = (value) => (shares ? percent(value) : `${value.toFixed(2)} bits`);
+  // Rounding must not look like a crossing.
+  const said = (value) => (value < limit && plain(value) === plain(limit) ? `just under ${plain(limit)}` : plain(value));
+  const unit = shares ? "sure of the likeliest secret, whichever it is" : "said about the secret";
+  text($("secret-hint"), `${said(subject.known)} ${unit}${limit === null ? "" : `; the limit is ${said(limit)}`}`);
+  const points = subject.history, width = $("chart").clientWidth || 600, height = $("chart").clientHeight || 208;
+  const top = shares ? 1 : 1.25 * (limit || 1), left = 40, right = width - 8, base = height - 20;
+  const x = (place) => left + ((right - left) * place) / Math.max(points.length, 12);
+  const y = (value) => base - ((base - 6) * Math.min(value, top)) / top;
+  const parts = [];
+  if (limit !== null) {
+    parts.push(draw("rect", { class: "forbidden", x: left, y: y(top), width: right - left, height: y(limit) - y(top) }));
+  }
+  for (const tick of shares ? [0, 0.5, 1] : [0, limit || 1]) {
+    parts.push(draw("line", { class: "axis", x1: left, x2: right, y1: y(tick), y2: y(tick) }));
+    parts.push(draw("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, shares ? percent(tick).replace(" ", "") : tick.toFixed(1)));
+  }
+  const before = points.length && (points[0].session || points[0].step) ? points[0].known : start;
+  let path = `M${x(0)},${y(before)}`;
+  points.forEach((point, place) => {
+    path += `H${x(place + 1)}V${y(point.known)}`;
+    if (point.symbol === null) parts.push(draw("line", { class: "turn", x1: x(place + 1), x2: x(place + 1), y1: 6, y2: base }));
+  });
+  const end = x(points.length);
+  parts.push(draw("path", { class: "area", d: `${path}L${end},${base}H${left}Z` }));
+  if (limit !== null) {
+    parts.push(draw("line", { class: "limit", x1: left, x2: right, y1: y(limit), y2: y(limit) }));
+    parts.push(draw("text", { class: "over", x: right - 4, y: y(limit) - 7, "text-anchor": "end" }, `limit ${said(limit)}`));
+  }
+  parts.push(draw("path", { class: "path", d: path }));
+  points.forEach((point, place) => {
+    if (point.symbol === null) return;
+    parts.push(draw("circle", { class: point.merged ? "hollow" : "plain", r: 3.4, cx: x(place + 1), cy: y(point.known) }));
+  });
+  parts.push(draw("text", { x: left, y: height - 3 }, "oldest first; dotted: a session ends"));
+  const chart = $("chart");
+  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const highest = points.reduce((most, point) => Math.max(most, point.known), start);
+  chart.setAttribute("aria-label", `Now ${said(subject.known)}, at most ${said(highest)} over the last ${points.length} entries${limit === null ? "" : `, limit ${said(limit)}`}.`);
+  chart.replaceChildren(...parts);
+}
+
+function showLeft(subject) {
+  const left = Math.round(100 * subject.left), meter = $("meter");
+  text($("left"), state.bound.limit === null ? "no bound" : `${left} %`);
+  meter.setAttribute("aria-valuenow", left);
+  meter.classList.toggle("low", left < 20);
+  meter.firstElementChild.style.width = `${left}%`;
+  text($("left-note"), left < 1 ? "at its limit: only what says nothing more about the secret can still be sent"
+    : "of what may become known of the secret, over all sessions");
+}
+
+function showLog(subject) {
+  const sent = subject.history.filter((each) => each.symbol !== null), merged = sent.filter((each) => each.merged).length;
+  text($("log-note"), sent.length ? `${merged} of the last ${sent.length} were merged or withheld` : "");
+  const rows = subject.history.slice(-8).reverse().map((each) => {
+    const stop = each.symbol === null, sensor = make("small", {}, stop ? "" : each.sensor);
+    const words = stop ? `session ${each.session + 1} ends` : `${each.symbol} `;
+    const mark = make("span", stop ? {} : { class: each.merged ? "dot merged" : "dot", title: each.merged ? "merged" : "as read" });
+    const moment = make("time", { datetime: new Date(1000 * each.time).toISOString() }, clock(each.time));
+    return make("li", {}, mark, make("span", { class: stop ? "what stop" : "what" }, words, sensor), moment);
+  });
+  $("log").replaceChildren(...rows);
+}
+
+function showCounts() {
+  const { received, released, stopped, ...others } = state.counters;
+  const usual = new Set(["not asked", "resting", "gathered", "sent again"]);
+  const rows = [["received", received, "main"], ["released", released, "main"], ["sessions ended", stopped, "main"], null];
+  for (const [name, count] of Object.entries(others).sort()) if (count) rows.push([name, count, usual.has(name) ? "" : "bad"]);
+  $("counts").replaceChildren(...rows.flatMap((row) => row
+    ? [make("dt", { class: row[2] }, row[0]), make("dd", { class: row[2] }, number(row[1]))]
+    : [make("div", { class: "rule", role: "presentation" })]));
+  text($("about"), `Bound kept by ${state.enforce}. Policy ${state.policy}.`);
+}
+
+$("pause").addEventListener("click", () => tell(state.paused ? "resume" : "pause"));
+$("stop").addEventListener("click", () => $("confirm").showModal());
+$("stay").addEventListener("click", () => $("confirm").close());
+$("really").addEventListener("click", () => { $("confirm").close(); tell("stop"); });
+$("filter").addEventListener("input", () => state && showSubjects());
+addEventListener("resize", () => state && state.chosen && showChart(state.chosen));
+listen();

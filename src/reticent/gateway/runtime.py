@@ -1,0 +1,284 @@
+"""Decisions in numpy: from a subject's standing to which sensor may speak, and from what is sent to the new standing.
+
+The same belief, ledger, guarantee and policy as the compiled process (`reticent.process.release`), one subject at a
+time. Nothing here depends on anything but the standing, so a gateway may forget all else.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from reticent.errors import InputError
+from reticent.gateway.kernels import Coarsen, Rule, Safety, Withhold, movement
+from reticent.gateway.numeric import NATS_PER_BIT, TINY, Sensors, entropy
+from reticent.gateway.policies import Actor, Lookahead, Public
+from reticent.gateway.value import Value
+from reticent.gateway.value_kernels import ValueKernels
+from reticent.policy.store import PolicyFile
+from reticent.problem.bound import Bound, ConfidenceBound
+from reticent.problem.merging import LEAST_MOVE, NEAREST, label_symbols, value_symbols
+from reticent.problem.task import GUARANTEED, Task
+
+
+class ImpossibleReading(InputError):  # noqa: N818  (what it is says it)
+    """A reading that has probability zero under the model and the belief so far: the model does not fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What the provider knows of one subject: all that a decision depends on.
+
+    `belief` [S U], the ledger in bits, the session (from 0), and the releases so far in this session.
+    """
+
+    belief: np.ndarray
+    spent_bits: float
+    session: int
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Which sensor may speak next, and the public rule in force; sensor None means stop.
+
+    `kernel` [O Z] says what is sent in place of readings under withhold and coarsen, else it is None. `bits` is what
+    the release will say about the secret on average: what it adds to the ledger, known before the reading is.
+    """
+
+    sensor: int | None
+    kernel: np.ndarray | None
+    bits: float
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """How unlikely what was sent was: -ln p(symbol), and mean and variance of that under the model, in nats."""
+
+    nats: float
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What leaves: an index into `Runtime.symbols`, and how surprising it is."""
+
+    symbol: int
+    surprise: Surprise
+
+
+STOP = Decision(None, None, 0.0)
+
+
+class Runtime:
+    """The policy of one file, and the process it acts in.
+
+    `digest` is the SHA-256 of the file; `symbols` names what can be sent: the readings, then the merged symbols;
+    `limit` is that of the bound, a confidence or bits.
+    """
+
+    task: Task
+    digest: str
+    sensors: tuple[str, ...]
+    symbols: tuple[str, ...]
+    limit: float
+    policy: Actor | Lookahead
+
+    def __init__(self, file: PolicyFile, digest: str) -> None:
+        task = file.task
+        self.task, self.digest, self.sensors = task, digest, task.model.sensors
+        self._prior = task.model.prior
+        self._sensors = sensors = Sensors(task.model.channel)
+        self.limit = _limit(task.bound)
+        self._of_confidence = isinstance(task.bound, ConfidenceBound)
+        self._unbounded = _unbounded(task.bound)
+        labels = {"withhold": Withhold(), "coarsen": Coarsen()}.get(str(task.enforce))
+        self._rule: Rule | None = labels
+        names = label_symbols
+        if file.kind == "actor":
+            self.policy = Actor(file, sensors)
+        else:
+            value = Value(file)
+            self.policy = Lookahead(value, sensors)
+            if value.kernels == "value" and labels is not None:
+                self._rule, names = ValueKernels(labels, value, sensors), value_symbols
+        merged = [] if labels is None else names(labels.declares, task.model.useful)
+        self.symbols = (*task.model.symbols, *merged)
+
+    @classmethod
+    def load(cls, path: str | Path, allow_unbounded: bool = False) -> "Runtime":
+        """The policy of this file, if its bound holds by construction; one without a bound only where allowed."""
+        file = PolicyFile.load(path)
+        _check(file, allow_unbounded)
+        return cls(file, hashlib.sha256(Path(path).read_bytes()).hexdigest())
+
+    def first(self) -> Standing:
+        """Where every subject starts: the prior, nothing spent."""
+        return Standing(self._prior, 0.0, 0, 0)
+
+    def next_session(self, standing: Standing) -> Standing:
+        """The secret stays, the useful value is drawn anew: the belief is beta(s) p(u | s). The ledger goes on."""
+        prior = self._prior.sum(1)
+        # A secret that never occurs stays at probability zero.
+        odds = standing.belief.sum(1) / np.where(prior > 0, prior, 1.0)
+        belief = self._prior * odds[:, None]
+        return Standing(belief / belief.sum(), standing.spent_bits, standing.session + 1, 0)
+
+    def decide(self, standing: Standing, rng: np.random.Generator) -> Decision:
+        """Which sensor may speak; stop also at the horizon and where nothing is allowed."""
+        if standing.step >= self.task.horizon:
+            return STOP
+        public = self.public(standing)
+        sensor = self.policy.act(public, rng)
+        return STOP if sensor == len(self.sensors) else self.decided(public, sensor)
+
+    def release(
+        self, standing: Standing, decision: Decision, reading: int, rng: np.random.Generator
+    ) -> tuple[Sent, Standing]:
+        """What is sent in place of this reading, and what the provider knows then."""
+        sensor, kernel = decision.sensor, decision.kernel
+        if sensor is None:
+            raise InputError("The decision is to stop: no reading is released.")
+        if not 0 <= reading < self._sensors.readings:
+            raise InputError(f"There is no reading {reading}: the model has {self._sensors.readings}.")
+        symbol = reading
+        if kernel is not None:
+            if not self._sensors.likelihoods[sensor, reading] @ standing.belief.reshape(-1) > 0:
+                raise self._impossible(sensor, reading)
+            option = _draw(kernel[:, reading].tolist(), rng)
+            symbol = reading if option == 0 else self._sensors.readings + option - 1
+        after = self._after(standing, decision, symbol)
+        self._check_kept(after)
+        return Sent(symbol, self._surprise(standing, decision, symbol)), after
+
+    def follow(self, standing: Standing, sensor: int, symbol: int) -> Standing:
+        """The same from a ledger entry alone: what the provider knows once this sensor has sent this symbol."""
+        return self._after(standing, self.decided(self.public(standing), sensor), symbol)
+
+    def budget_left(self, standing: Standing) -> float:
+        """Share of the way from the first standing to the bound that is left; all of it where there is no bound."""
+        if self._unbounded:
+            return 1.0
+        if self._of_confidence:
+            share = (self.limit - self.confidence(standing)) / (self.limit - self.task.model.largest_secret_prior)
+        else:
+            share = 1 - standing.spent_bits / self.limit
+        return min(max(share, 0.0), 1.0)
+
+    def confidence(self, standing: Standing) -> float:
+        """max_s beta(s)."""
+        return max(map(sum, standing.belief.tolist()))
+
+    def public(self, standing: Standing) -> Public:
+        """What each sensor would send at this standing, and which are allowed."""
+        belief = standing.belief.reshape(-1)
+        joint = self._sensors.joint(belief)
+        if self._rule is not None:
+            kernels = self._rule.kernels(Safety(belief, joint, self.limit))
+            far = self.limit - max(joint.by_secret) >= NEAREST
+            moves = movement(belief, self._sensors, joint, kernels).tolist()
+            allowed = [far and move > LEAST_MOVE for move in moves]
+            return Public(belief, standing.spent_bits, joint, allowed, kernels, None)
+        bits = self._sensors.information_bits(joint)
+        most = self.limit if self.task.enforce == "mask" else math.inf
+        allowed = [standing.spent_bits + more < most for more in bits]
+        return Public(belief, standing.spent_bits, joint, allowed, None, bits)
+
+    def decided(self, public: Public, sensor: int) -> Decision:
+        """The decision that this sensor speaks, whoever made it."""
+        if public.bits is not None:
+            return Decision(sensor, None, public.bits[sensor])
+        assert public.kernels is not None
+        kernel, secret = public.kernels[sensor], public.joint.secret[sensor]
+        sent = np.concatenate([secret * kernel[0], secret @ kernel[1:].T], axis=1)
+        nats = entropy(np.array(public.joint.by_secret)) + entropy(sent.sum(0)) - entropy(sent)
+        return Decision(sensor, kernel, max(nats / NATS_PER_BIT, 0.0))
+
+    def _after(self, standing: Standing, decision: Decision, symbol: int) -> Standing:
+        """Bayes on what is sent, and what it adds to the ledger."""
+        assert decision.sensor is not None
+        likelihoods = self._sensors.likelihoods[decision.sensor]
+        merged = symbol - len(likelihoods)
+        if merged < 0:
+            # The chance of being sent as it is cancels, but must not be zero.
+            possible = decision.kernel is None or decision.kernel[0, symbol] > 0
+            likelihood = likelihoods[symbol]
+        else:
+            assert decision.kernel is not None
+            possible, likelihood = True, decision.kernel[1 + merged] @ likelihoods
+        joint = standing.belief.reshape(-1) * likelihood
+        mass = np.add.reduce(joint)
+        if not (possible and mass > 0):
+            raise self._impossible(decision.sensor, symbol)
+        joint /= mass
+        spent = standing.spent_bits + decision.bits
+        return Standing(joint.reshape(standing.belief.shape), spent, standing.session, standing.step + 1)
+
+    def _surprise(self, standing: Standing, decision: Decision, symbol: int) -> Surprise:
+        law = np.dot(self._sensors.likelihoods[decision.sensor], standing.belief.reshape(-1))
+        if decision.kernel is not None:
+            law = np.concatenate([law * decision.kernel[0], np.dot(decision.kernel[1:], law)])
+        logarithms = np.log(np.maximum(law, TINY))
+        weighted = law * logarithms
+        mean = -float(np.add.reduce(weighted))
+        return Surprise(-float(logarithms[symbol]), mean, max(float(np.dot(weighted, logarithms)) - mean * mean, 0.0))
+
+    def _check_kept(self, standing: Standing) -> None:
+        """Nothing leaves that crosses the bound: only a decision that was made for another standing could."""
+        if (self.confidence(standing) if self._of_confidence else standing.spent_bits) >= self.limit:
+            raise InputError("This decision was not made for this standing: what it would send crosses the bound.")
+
+    def _impossible(self, sensor: int, symbol: int) -> ImpossibleReading:
+        return ImpossibleReading(
+            f"Sensor {self.sensors[sensor]!r} gave {self.symbols[symbol]!r}, which has probability zero under the "
+            "model and the belief so far: the model does not fit this sensor."
+        )
+
+
+def _limit(bound: Bound) -> float:
+    return bound.limit if isinstance(bound, ConfidenceBound) else bound.limit_bits
+
+
+def _unbounded(bound: Bound) -> bool:
+    """Whether this is the bound that is never reached."""
+    return isinstance(bound, ConfidenceBound) and bound.limit > 1
+
+
+def _check(file: PolicyFile, allow_unbounded: bool) -> None:
+    """Refuse a policy under which a release could cross the bound, and kinds that do not release readings."""
+    task = file.task
+    if task.enforce in ("answer", "multiplier"):
+        what = "sends an answer in place of readings" if task.enforce == "answer" else "keeps its bound on average only"
+        raise InputError(f"This policy {what}, which the gateway cannot do. {_how(task.bound)}")
+    if file.kind not in ("actor", "lookahead"):
+        raise InputError(f"This file holds a policy of kind {file.kind!r}, which this version does not know.")
+    unbounded = _unbounded(task.bound)
+    if unbounded and not allow_unbounded:
+        raise InputError(f"This policy has no bound, so it would release anything. {_how(task.bound)}")
+    if not unbounded and task.enforce not in (*GUARANTEED, "mask"):
+        how = f"by {task.enforce!r}, under which a release can cross it"
+        raise InputError(f"This policy enforces its bound {how}. {_how(task.bound)}")
+    if file.kind == "lookahead" and task.enforce == "penalty":
+        raise InputError(
+            f"This policy's value was learned with a penalty, which the gateway does not know. {_how(task.bound)}"
+        )
+
+
+def _how(bound: Bound) -> str:
+    """How to train a policy whose bound holds."""
+    if isinstance(bound, ConfidenceBound):
+        return "Train one with --confidence L --enforce coarsen (or withhold), whose bound is never crossed."
+    return "Train one with --information BITS --enforce mask, whose bound is never crossed."
+
+
+def _draw(chances: list[float], rng: np.random.Generator) -> int:
+    """An index, drawn by its chance: never one whose chance is zero."""
+    left = rng.random()
+    for index, chance in enumerate(chances):
+        left -= chance
+        if left < 0:
+            return index
+    return chances.index(max(chances))

@@ -1,0 +1,383 @@
+"""The heart of the gateway: readings in, releases out, whatever carries them.
+
+A subject has a standing; the runtime decides from the standing alone; the ledger remembers before anything leaves.
+Whatever is not right, nothing is released: `trouble` says why and how to mend it.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reticent.errors import InputError
+from reticent.gateway.entry import STOP, Entry
+from reticent.gateway.guards import PAUSED, STOPPED, PolicyFileGuard, Troubles, clock_trouble, no_older
+from reticent.gateway.ledger import Ledger, LedgerTrouble
+from reticent.gateway.messages import Message, Outgoing, Refused
+from reticent.gateway.readings import Encoder
+from reticent.gateway.runtime import ImpossibleReading, Runtime
+from reticent.gateway.subjects import Place, Subject, Subjects
+from reticent.gateway.turns import DRIFT, Turns
+from reticent.gateway.view import SHOWN_SUBJECTS, View
+
+_log = logging.getLogger("reticent.gateway")
+
+SECONDS_BETWEEN_LOGS = 10.0
+# What happens all the time is counted, and not logged.
+USUAL = frozenset(("released", "gathered", "not asked", "resting"))
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a gateway behaves. `policy` is watched: once it is another file, nothing is released."""
+
+    policy: Path
+    rest: float = 60.0
+    """Seconds between a stop and the next session of the same subject."""
+    stale: float = 30.0
+    """A reading whose time is further from the gateway's clock than this many seconds is dropped."""
+    subjects: int = 10_000
+    """Subjects kept in memory; others come back from the ledger."""
+    drift_check: bool = True
+    """Release nothing more of subjects whom the model does not fit."""
+
+    def __post_init__(self) -> None:
+        if not (self.rest >= 0 and self.stale > 0):
+            raise InputError(f"--rest is zero or more seconds and --stale above zero: {self.rest:g}, {self.stale:g}.")
+        if self.subjects < 1:
+            raise InputError(f"At least one subject must fit into memory, not {self.subjects}.")
+
+
+@dataclass(eq=False)
+class _Batch:
+    """What one call decides, before it is on disk."""
+
+    now: float
+    places: dict[str, Place] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+
+
+class Gateway:
+    """Many subjects, each with its own belief. `handle`, `delivered` and `resend` are called from one thread, the
+    ledger's; everything else from any. `rng` makes draws: by default seeded by the operating system each time."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        ledger: Ledger,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+        rng: Callable[[], np.random.Generator] = np.random.default_rng,
+    ) -> None:
+        if STOP in runtime.sensors:
+            raise InputError(f"The policy has a sensor named {STOP!r}, which is what a stop is told by: rename it.")
+        self.runtime, self.settings = runtime, settings
+        self.counters: Counter[str] = Counter(received=0, released=0, stopped=0)
+        self._ledger, self._clock = ledger, clock
+        self._turns = Turns(runtime, settings.rest, settings.drift_check, rng)
+        self._subjects = Subjects(settings.subjects)
+        self._policy_file = PolicyFileGuard(settings.policy, runtime.digest)
+        self._sensors = {name: index for index, name in enumerate(runtime.sensors)}
+        self._encoder = Encoder.of(runtime.task.model)
+        self._view = View(runtime)
+        self._lock = threading.RLock()
+        self._subscribers: list[Callable[[Event], None]] = []
+        self._troubles = Troubles(lambda: self._tell({"kind": "trouble"}))
+        self._under_way: dict[Outgoing, Entry] = {}
+        self._drifted: set[str] = set()
+        self._resend_due = True
+        self._newest_time = float("-inf")
+        self._logged: dict[str, float] = {}
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is released now, and how to mend it."""
+        with self._lock:
+            return self._troubles.sentence
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was stopped for good."""
+        return self._troubles.has("stopped")
+
+    def pause(self) -> None:
+        """Release nothing until resumed."""
+        self.report("paused", PAUSED)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self.report("paused", None)
+
+    def stop(self) -> None:
+        """Release nothing any more."""
+        self.report("stopped", STOPPED)
+
+    def report(self, kind: str, sentence: str | None) -> None:
+        """Trouble from outside, such as with the broker, or none any more."""
+        with self._lock:
+            self._troubles.put(kind, sentence)
+
+    def refuse(self, refused: Refused, times: int = 1) -> None:
+        """Count messages that could not be read."""
+        with self._lock:
+            self.counters["received"] += times
+            self._count([refused.reason] * times, str(refused))
+
+    def handle(self, messages: Sequence[Message]) -> list[Outgoing]:
+        """Decide, write all entries in one transaction, and return what is on disk and may leave now."""
+        with self._lock:
+            self.counters["received"] += len(messages)
+            batch, outcomes, sent = _Batch(self._clock()), [], []
+            self._troubles.put("policy", self._policy_file.trouble())
+            self._troubles.put("clock", clock_trouble(batch.now, self._newest_time))
+            try:
+                if self._resend_due and self._in_order:
+                    sent = self._again()
+                for message in messages:
+                    outcomes.append(self._take(message, batch))
+                sent += self._written(batch, outcomes)
+            except LedgerTrouble as error:
+                self._distrust(batch, error)
+                outcomes, sent = [each for each in outcomes if each != "released"], []
+            self._count([*outcomes, *["trouble"] * (len(messages) - len(outcomes))])
+            self._subjects.forget_oldest()
+            return sent
+
+    def resend(self) -> list[Outgoing]:
+        """What is on disk and perhaps never left. If something is not right now, `handle` gives it once it is."""
+        self._resend_due = True
+        return self.handle([])
+
+    def delivered(self, sent: Sequence[Outgoing]) -> None:
+        """These have left, so they need not be sent again."""
+        with self._lock:
+            entries = [self._under_way.pop(each) for each in sent if each in self._under_way]
+            try:
+                if entries:
+                    self._ledger.mark_delivered(entries)
+            except LedgerTrouble as error:
+                # At worst they are sent once more, the same bytes.
+                self._troubles.put("ledger", str(error))
+
+    def snapshot(self, subject: str | None = None) -> dict[str, Any]:
+        """What the page shows: the subjects heard last, and one of them closely. Nothing that was not released."""
+        with self._lock:
+            heard = [(name, each.place) for name, each in self._subjects.newest(SHOWN_SUBJECTS) if each.place]
+            chosen = self._subjects.get(subject) if subject else None
+            return {
+                **self._view.about,
+                "trouble": self._troubles.sentence,
+                "paused": self._troubles.has("paused"),
+                "stopped": self.stopped,
+                "counters": dict(self.counters),
+                "in_memory": len(self._subjects),
+                "subjects": [self._view.line(name, place) for name, place in heard],
+                "chosen": self._view.subject(subject, chosen.place) if subject and chosen and chosen.place else None,
+            }
+
+    def look(self, subject: str) -> dict[str, Any] | None:
+        """One line of what the provider knows of a subject, if it is in memory."""
+        with self._lock:
+            known = self._subjects.get(subject)
+            return self._view.line(subject, known.place) if known and known.place else None
+
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Call back on every release, stop and trouble and whenever counters move; returns what ends it.
+
+        It is called in the thread where it happens, and the gateway waits for it: it must be quick.
+        """
+        with self._lock:
+            self._subscribers.append(callback)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                if callback in self._subscribers:
+                    self._subscribers.remove(callback)
+
+        return unsubscribe
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether everything but the ledger is right; that is tried by using it."""
+        return not self._troubles.beside("ledger")
+
+    def _again(self) -> list[Outgoing]:
+        """Everything on disk that perhaps never left."""
+        entries = self._ledger.undelivered()
+        self._resend_due = False
+        if entries:
+            _log.warning("%d releases on disk perhaps never left: they are sent again.", len(entries))
+            self.counters["sent again"] += len(entries)
+        return [self._leaving(entry) for entry in entries]
+
+    def _take(self, message: Message, batch: _Batch) -> str:
+        """What becomes of one message: "released", if the ledger takes it, or why not."""
+        sensor = self._sensors.get(message.sensor)
+        if sensor is None:
+            return "unknown"
+        if not self._in_order:
+            return "trouble"
+        subject = self._subjects.of(message.subject)
+        place = batch.places.get(message.subject) or self._place(message.subject, subject, batch.now)
+        if not self._in_order:
+            # The clock turned out to be behind this subject.
+            return "trouble"
+        if untimely := subject.untimely(message, sensor, batch.now, self.settings.stale):
+            return untimely
+        if place.blocked:
+            return "blocked"
+        place, stop = self._turns.awake(message.subject, place, batch.now)
+        batch.places[message.subject] = place
+        batch.entries += stop
+        if place.decision is None:
+            return "resting"
+        if place.decision.sensor != sensor:
+            return "not asked"
+        return self._release(message, subject, place, batch)
+
+    def _release(self, message: Message, subject: Subject, place: Place, batch: _Batch) -> str:
+        """What becomes of a message of the sensor that was asked."""
+        assert place.decision is not None
+        assert place.decision.sensor is not None
+        if message.symbol is not None and message.symbol not in self._encoder.symbols:
+            return "unknown"
+        try:
+            reading, time = self._reading(message, subject, place.decision.sensor, batch.now)
+        except InputError:
+            return "unfit"
+        if reading is None:
+            return "gathered"
+        if time < batch.now - self.settings.stale:
+            # A window that was begun before a long silence ends only now.
+            return "stale"
+        subject.newest = time
+        try:
+            place, entries = self._turns.release(message.subject, place, reading, batch.now)
+        except ImpossibleReading:
+            if self.settings.drift_check:
+                self._block(message.subject)
+                batch.places[message.subject] = replace(place, decision=None, blocked=DRIFT)
+            return "impossible"
+        except InputError as error:
+            # The runtime would not let it pass: that is for somebody to look at.
+            batch.places[message.subject] = replace(place, decision=None, blocked=str(error))
+            return "refused"
+        batch.places[message.subject] = place
+        batch.entries += entries
+        return "released"
+
+    def _reading(self, message: Message, subject: Subject, sensor: int, now: float) -> tuple[int | None, float]:
+        """Which reading the message brings, if it brings one, and of when it is; samples are gathered into windows."""
+        time = now if message.time is None else message.time
+        if message.symbol is not None:
+            return self._encoder.named(message.symbol), time
+        if message.reading is not None:
+            return self._encoder.coded(sensor, message.reading), time
+        assert message.sample is not None
+        begun = subject.window if subject.window_of == sensor else None
+        gathered = self._encoder.gather(begun, sensor, time, message.sample)
+        subject.window, subject.window_of = gathered.window, sensor
+        if gathered.dropped:
+            self.counters["windows with too few samples"] += 1
+        return gathered.reading, gathered.time or time
+
+    def _place(self, name: str, subject: Subject, now: float) -> Place:
+        """Where the subject stands: as remembered, or as the ledger says if it may know better."""
+        if subject.place is not None and not subject.unsure:
+            return subject.place
+        found = self._turns.restored(self._ledger.last(name))
+        if subject.place is not None:
+            found = no_older(name, subject.place, found)
+        if name in self._drifted:
+            found = replace(found, blocked=DRIFT)
+        elif found.blocked:
+            _log.warning("Subject %r: %s", name, found.blocked)
+        subject.newest = max(subject.newest, found.time)
+        self._newest_time = max(self._newest_time, found.time)
+        self._troubles.put("clock", clock_trouble(now, self._newest_time))
+        subject.place, subject.unsure = found, False
+        return found
+
+    def _written(self, batch: _Batch, outcomes: list[str]) -> list[Outgoing]:
+        """Write the batch; what is on disk may leave and holds from now on."""
+        if not self._in_order:
+            # The clock turned out to be behind a subject that came back from the ledger.
+            outcomes[:] = ["trouble" if each == "released" else each for each in outcomes]
+            return []
+        if not batch.entries:
+            self._settle(batch, set())
+            return []
+        kept = self._ledger.append(batch.entries)
+        self._troubles.put("ledger", None)
+        self._newest_time = max(self._newest_time, batch.now)
+        refused = [entry for entry, written in zip(batch.entries, kept, strict=True) if not written]
+        for entry in refused:
+            # Another gateway has released something of this subject: what was decided here never happened.
+            if entry.symbol is not None:
+                outcomes[outcomes.index("released")] = "taken"
+        self._settle(batch, {entry.subject for entry in refused})
+        written = [entry for entry, ours in zip(batch.entries, kept, strict=True) if ours]
+        for entry in written:
+            self._view.remember(entry)
+        self.counters["stopped"] += sum(entry.symbol is None for entry in written)
+        return [self._leaving(entry) for entry in written]
+
+    def _settle(self, batch: _Batch, refused: set[str]) -> None:
+        """The places of the batch hold from now on, but for the refused."""
+        for name, place in batch.places.items():
+            subject = self._subjects.of(name)
+            if name in refused:
+                subject.unsure = True
+                continue
+            subject.place = place
+            if place.blocked == DRIFT:
+                self._block(name)
+
+    def _distrust(self, batch: _Batch, error: LedgerTrouble) -> None:
+        """Nothing of the batch holds, and the ledger may hold more than is known here: it is asked again."""
+        for name in batch.places:
+            self._subjects.of(name).unsure = True
+        self._resend_due = True
+        self._troubles.put("ledger", str(error))
+
+    def _block(self, name: str) -> None:
+        """Release nothing more of a subject whom the model does not fit, even when it is forgotten meanwhile."""
+        if name in self._drifted:
+            return
+        _log.warning("Subject %r: %s", name, DRIFT)
+        self._drifted.add(name)
+        if len(self._drifted) > self.settings.subjects:
+            self._troubles.put("model", f"The model fits too few subjects: {len(self._drifted)} drifted. {DRIFT}")
+
+    def _leaving(self, entry: Entry) -> Outgoing:
+        sent = Outgoing(entry.subject, entry.session, entry.step, entry.sensor, entry.symbol)
+        self._under_way[sent] = entry
+        self._tell({"kind": "stop" if entry.symbol is None else "release", **_fields(sent)})
+        return sent
+
+    def _count(self, outcomes: Sequence[str], why: str = "") -> None:
+        """Count what became of messages, and log what is not usual, now and then."""
+        found = Counter(outcomes)
+        self.counters.update(found)
+        for reason in found.keys() - USUAL:
+            if time.monotonic() - self._logged.get(reason, float("-inf")) > SECONDS_BETWEEN_LOGS:
+                self._logged[reason] = time.monotonic()
+                _log.warning("Dropped: %s, %d so far%s.", reason, self.counters[reason], f" ({why})" if why else "")
+        if found:
+            self._tell({"kind": "counters"})
+
+    def _tell(self, event: Event) -> None:
+        for callback in tuple(self._subscribers):
+            callback(event)
+
+
+def _fields(sent: Outgoing) -> Event:
+    return {name: getattr(sent, name) for name in Outgoing.__slots__}

@@ -1,0 +1,70 @@
+"""Readings as lines of JSON from one file descriptor, releases as lines of JSON to another.
+
+Whatever has queued up in the pipe is handled together, in one transaction of the ledger. The pipe is the queue: when
+the gateway is slower than the sensors, it fills up and the sender waits.
+"""
+
+import os
+import select
+from collections.abc import Callable
+
+from reticent.errors import InputError
+from reticent.gateway.messages import LONGEST_MESSAGE, Message, Outgoing, Refused, parse_line
+from reticent.gateway.service import Gateway
+
+AT_ONCE = 65_536
+# So often trouble that mends itself is looked at although nothing comes in, and whether it is time to end.
+IDLE_SECONDS = 0.25
+
+
+class Lines:
+    """Cuts what comes in into lines; of a line that is too long no more is kept than shows that."""
+
+    def __init__(self) -> None:
+        self._begun = b""
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that are complete now."""
+        *lines, begun = (self._begun + piece).split(b"\n")
+        self._begun = begun[: LONGEST_MESSAGE + 1]
+        return [line for line in lines if line.strip()]
+
+    def rest(self) -> list[bytes]:
+        """The last line, if nothing ended it."""
+        return self.feed(b"\n")
+
+
+def serve_stdio(gateway: Gateway, source: int, sink: int, ended: Callable[[], bool]) -> None:
+    """Until the source ends, the gateway is stopped, or it is time to end: what was begun is always finished."""
+    lines = Lines()
+    _send(gateway, gateway.resend(), sink)
+    while not (ended() or gateway.stopped):
+        ready, _, _ = select.select([source], [], [], IDLE_SECONDS)
+        piece = os.read(source, AT_ONCE) if ready else None
+        found = lines.rest() if piece == b"" else lines.feed(piece or b"")
+        _send(gateway, gateway.handle(_messages(gateway, found)), sink)
+        if piece == b"":
+            return
+
+
+def _messages(gateway: Gateway, lines: list[bytes]) -> list[Message]:
+    messages = []
+    for line in lines:
+        try:
+            messages.append(parse_line(line))
+        except Refused as refused:
+            gateway.refuse(refused)
+    return messages
+
+
+def _send(gateway: Gateway, sent: list[Outgoing], sink: int) -> None:
+    """Write all of it, then say so."""
+    left = memoryview(b"".join(out.to_json() + b"\n" for out in sent))
+    try:
+        while left:
+            left = left[os.write(sink, left) :]
+    except BrokenPipeError:
+        raise InputError(
+            "Nobody reads the releases any more. What did not get through is on disk and sent again at the next start."
+        ) from None
+    gateway.delivered(sent)

@@ -1,0 +1,94 @@
+"""Who is known: where each subject stands, and what its sensors said last. Few bytes each, and a limit on how many."""
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from reticent.gateway.drift import Tally
+from reticent.gateway.messages import Message
+from reticent.gateway.readings import Window
+from reticent.gateway.runtime import Decision, Standing
+
+REMEMBERED_IDS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a subject stands. All of it follows from what was sent, and from the clock.
+
+    `number`, `hash` and `time` are of its newest entry in the ledger. `decision` waits for a reading; there is none
+    while the subject rests, and before it was made. `blocked` says why nothing more is released, and how to mend it.
+    """
+
+    standing: Standing
+    number: int = -1
+    hash: str = ""
+    time: float = 0.0
+    resting_since: float | None = None
+    decision: Decision | None = None
+    tallies: dict[int, Tally] = field(default_factory=dict)
+    blocked: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Subject:
+    """What is remembered of one subject. `unsure`: the ledger may hold more than `place` knows."""
+
+    place: Place | None = None
+    unsure: bool = True
+    newest: float = float("-inf")
+    """Time of the newest reading that was released."""
+    seen: dict[int, float] = field(default_factory=dict)
+    """Time of the newest reading of each sensor."""
+    ids: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_IDS))
+    window: Window | None = None
+    """Raw samples of the sensor that was asked, `window_of`, summed up so far."""
+    window_of: int | None = None
+
+    def untimely(self, message: Message, sensor: int, now: float, stale: float) -> str | None:
+        """Why the message must not be used, if it came too late, too early or twice; else remembers that it came."""
+        time = now if message.time is None else message.time
+        if message.id is not None and message.id in self.ids:
+            return "duplicate"
+        if message.time is not None and time == self.seen.get(sensor):
+            return "duplicate"
+        if time > now + stale:
+            return "ahead"
+        if time < now - stale or time < max(self.newest, self.seen.get(sensor, time)):
+            return "stale"
+        self.seen[sensor] = time
+        if message.id is not None:
+            self.ids.append(message.id)
+        return None
+
+
+class Subjects:
+    """The subjects in memory. Those that were silent longest are forgotten first: the ledger knows them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: OrderedDict[str, Subject] = OrderedDict()
+
+    def of(self, name: str) -> Subject:
+        """What is known of a subject, who is now the last to be forgotten."""
+        subject = self._known.get(name)
+        if subject is None:
+            subject = self._known[name] = Subject()
+        self._known.move_to_end(name)
+        return subject
+
+    def forget_oldest(self) -> None:
+        """Keep as many as may be kept."""
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+    def newest(self, most: int) -> list[tuple[str, Subject]]:
+        """The subjects that were heard last, newest first."""
+        names = reversed(self._known)
+        return [(name, self._known[name]) for name, _ in zip(names, range(most), strict=False)]
+
+    def get(self, name: str) -> Subject | None:
+        """What is known of a subject, if it is in memory."""
+        return self._known.get(name)
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,0 +1,83 @@
+"""What an operator may see of a gateway: only what follows from what was released, and counts.
+
+Neither readings nor which secret is the likeliest are in it: whoever looks over a shoulder learns no secret.
+"""
+
+from collections import OrderedDict, deque
+from typing import Any
+
+from reticent.gateway.ledger import Entry, standing_of
+from reticent.gateway.runtime import Runtime, Standing
+from reticent.gateway.subjects import Place
+from reticent.problem.bound import ConfidenceBound
+
+SHOWN_SUBJECTS, SHOWN_RELEASES = 200, 120
+
+
+class View:
+    """How standings look, and the last releases of the subjects that were heard last."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._history: OrderedDict[str, deque[dict[str, Any]]] = OrderedDict()
+        model, bound = runtime.task.model, runtime.task.bound
+        self._plain = frozenset(model.symbols)
+        self._on_confidence = isinstance(bound, ConfidenceBound)
+        limit = bound.limit if isinstance(bound, ConfidenceBound) else bound.limit_bits
+        self.about = {
+            "bound": {
+                "kind": "confidence" if self._on_confidence else "information",
+                "limit": limit if limit <= 1 or not self._on_confidence else None,
+                "start": self._known(runtime.first()),
+            },
+            "useful": list(model.useful),
+            "sensors": list(runtime.sensors),
+            "enforce": runtime.task.enforce,
+            "policy": runtime.digest[:12],
+        }
+
+    def remember(self, entry: Entry) -> None:
+        """One more release or stop."""
+        if entry.subject not in self._history:
+            self._history[entry.subject] = deque(maxlen=SHOWN_RELEASES)
+        self._history.move_to_end(entry.subject)
+        point = {name: getattr(entry, name) for name in ("time", "session", "step", "sensor", "symbol")}
+        point["merged"] = entry.symbol is not None and entry.symbol not in self._plain
+        self._history[entry.subject].append({**point, **self._standing(standing_of(entry))})
+        while len(self._history) > SHOWN_SUBJECTS:
+            self._history.popitem(last=False)
+
+    def line(self, name: str, place: Place) -> dict[str, Any]:
+        """A subject in the list."""
+        return {"name": name, "state": self._state(place), **self._standing(place.standing)}
+
+    def subject(self, name: str, place: Place) -> dict[str, Any]:
+        """A subject looked at closely."""
+        standing = place.standing
+        return {
+            **self.line(name, place),
+            "session": standing.session,
+            "step": standing.step,
+            "blocked": place.blocked,
+            "history": list(self._history.get(name, ())),
+        }
+
+    def _standing(self, standing: Standing) -> dict[str, Any]:
+        return {
+            "known": self._known(standing),
+            "left": self._runtime.budget_left(standing),
+            "useful": standing.belief.sum(0).tolist(),
+        }
+
+    def _known(self, standing: Standing) -> float:
+        """What the bound limits: the confidence in the likeliest secret, whichever it is, or the bits spent."""
+        return self._runtime.confidence(standing) if self._on_confidence else standing.spent_bits
+
+    def _state(self, place: Place) -> str:
+        if place.blocked:
+            return "blocked"
+        if place.resting_since is not None:
+            return "resting"
+        if place.decision is None or place.decision.sensor is None:
+            return "new"
+        return f"waits for {self._runtime.sensors[place.decision.sensor]}"

@@ -1,0 +1,120 @@
+"""The process that the options of an environment describe."""
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+
+from reticent.belief.provider import Provider
+from reticent.data.episodes import episodes_of
+from reticent.data.load import Source, load
+from reticent.data.readings import ReadingKind, Readings, readings
+from reticent.errors import InputError
+from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.fit import Codebook
+from reticent.problem.model import ReleaseModel, read_problem
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import synthetic
+from reticent.problem.task import Enforcement, Task
+from reticent.process.process import Process
+from reticent.process.recorded import Recorded
+from reticent.process.release import ReleaseProcess
+from reticent.process.replay import ReplayProcess
+
+PRICES = Objective()
+# Readings of one person in a row, as in the paper.
+RECORDED_HORIZON = 10
+
+
+def synthetic_process(**options: Any) -> ReleaseProcess:
+    """The paper's synthetic problem with the options of `task_of`."""
+    return ReleaseProcess(task_of(synthetic(), **options))
+
+
+def problem_process(problem: str | Path | ReleaseModel | Task | Process, **options: Any) -> Process:
+    """A problem file or a model with the options of `task_of`; or a task or a process, which need none."""
+    if not isinstance(problem, Task | Process):
+        return ReleaseProcess(task_of(_model(problem), **options))
+    if options:
+        raise InputError(f"A {type(problem).__name__} has its own bound and prices: leave out {sorted(options)}.")
+    return ReleaseProcess(problem) if isinstance(problem, Task) else problem
+
+
+def recordings_process(
+    data: str | Path | Readings,
+    problem: str | Path | ReleaseModel | None = None,
+    provider: Provider | None = None,
+    map: str | Path | None = None,
+    **options: Any,
+) -> Process:
+    """What people's sensors said, to a belief by a model that was fitted to them, or by a learned provider.
+
+    With a model, people whom it was not fitted to are left out: they are for the audit. With a provider, `data` are
+    readings as it has learned to read them.
+    """
+    if (problem is None) == (provider is None):
+        raise InputError("Give either problem, a model fitted to recordings, or provider, a learned belief.")
+    if provider is not None:
+        if not isinstance(data, Readings):
+            raise InputError("With a provider, data must be readings that are scaled as those that it learned from.")
+        return _learned(provider, data, **options)
+    assert problem is not None
+    model = _model(problem)
+    own = _fitted_to(model, data if isinstance(data, Readings) else _readings(model, Path(data), map))
+    task = task_of(model, **{"horizon": RECORDED_HORIZON, **options})
+    codes = Codebook.of(model).codes(own.values)
+    return ReleaseProcess(task).replaying(Recorded(jnp.asarray(codes), episodes_of(own, task.horizon)))
+
+
+def task_of(
+    model: ReleaseModel,
+    confidence: float | None = None,
+    information: float | None = None,
+    enforce: Enforcement | None = None,
+    objective: Objective = PRICES,
+    horizon: int = 200,
+) -> Task:
+    """One bound, how it is enforced, the prices, and where an episode is cut."""
+    return Task(model, _bound(confidence, information), objective, enforce, horizon)
+
+
+def _bound(confidence: float | None, information: float | None) -> Bound:
+    if (confidence is None) == (information is None):
+        raise InputError("Give one bound: confidence=L, where above 1 means none, or information=BITS.")
+    return InformationBound(information) if confidence is None else ConfidenceBound(confidence)  # type: ignore[arg-type]
+
+
+def _model(problem: str | Path | ReleaseModel) -> ReleaseModel:
+    return problem if isinstance(problem, ReleaseModel) else read_problem(problem)
+
+
+def _learned(
+    provider: Provider,
+    recorded: Readings,
+    confidence: float | None = None,
+    information: float | None = None,
+    objective: Objective = PRICES,
+    horizon: int = RECORDED_HORIZON,
+) -> ReplayProcess:
+    return ReplayProcess(provider, recorded, _bound(confidence, information), objective, horizon)
+
+
+def _readings(model: ReleaseModel, folder: Path, map: str | Path | None) -> Readings:
+    """The recordings that `reticent fit` made the model from."""
+    match model.fitted:
+        case {"recordings": {"name": str(name), **chosen}, "reading": {**reading}}:
+            source = Source(name, folder, map=None if map is None else Path(map), **chosen)  # type: ignore[arg-type]
+            return readings(load(source), ReadingKind(**reading))  # type: ignore[arg-type]
+    raise InputError("A folder of recordings needs a problem file that `reticent fit` has made from them.")
+
+
+def _fitted_to(model: ReleaseModel, recorded: Readings) -> Readings:
+    """The readings of the people whom the model was fitted to."""
+    names = recorded.sensors, recorded.secrets, recorded.useful_values
+    if names != (model.sensors, model.secrets, model.useful):
+        raise InputError(f"The recordings have sensors, secrets and useful values {names}, unlike the model.")
+    known = set((model.fitted or {}).get("people", ()))
+    own = tuple(i for i, person in enumerate(recorded.people) if person in known)
+    if not own:
+        raise InputError(f"The model was fitted to {sorted(known)}, of whom there are no recordings here.")
+    return recorded.of(own)

@@ -1,0 +1,40 @@
+"""What all who compute the guarantee share: its small numbers, and the names of the symbols that it sends.
+
+`reticent.process.guarantee` says what they are for. No JAX here, so that the gateway reads the same numbers.
+"""
+
+from collections.abc import Sequence
+
+# Distance of theta from L_B; near the bound, what is left of the way to it after this share.
+MARGIN, SHARE = 1e-4, 0.2
+# With the confidence this near to the bound nothing is released: rounding could bridge the rest.
+NEAREST = 1e-9
+# Share of every reading that is spread over the merged symbols where rounding alone makes one of them unsafe.
+BLEND = 1e-6
+# Readings are merged only where it helps by more than this share of their probability: whatever is merged without
+# need is lost for the steps to come.
+RAW_BONUS = 1e-2
+# A sensor that moves the belief by less than this, in total variation, is not allowed: a policy could loop on it.
+LEAST_MOVE = 1e-6
+# How far the columns of a kernel may miss one.
+KERNEL_SUM_TOLERANCE = 1e-9
+
+# Of the linear program. Nine iterations lose about 3e-6 of the objective, twelve 1e-8; beyond, rounding wins.
+ITERATIONS = 9
+# How much of the way to the boundary a step may go.
+BACK_OFF = 0.995
+
+# How often value kernels take tangents anew.
+REFINEMENTS = 1
+# Below this probability a merged symbol has no posterior worth a tangent.
+LEAST_MASS = 1e-9
+
+
+def label_symbols(declares: bool, useful: Sequence[str]) -> list[str]:
+    """Names of the merged symbols: one for each useful value that they declare, or the one that declares nothing."""
+    return [f"merged: {name}" for name in useful] if declares else ["withheld"]
+
+
+def value_symbols(declares: bool, useful: Sequence[str]) -> list[str]:
+    """The same with value kernels, where a declaration can be final or not."""
+    return [f"{what}: {name}" for what in ("declare", "go on") for name in useful] if declares else ["withheld"]

@@ -1,0 +1,116 @@
+"""`reticent sweep` and `reticent report` as a user meets them."""
+
+import json
+import sys
+
+import polars as pl
+import pytest
+
+from reticent.cli import main
+from reticent.cores import cores
+from reticent.problem.synthetic import two_binary_sensors
+from reticent.study.cell import flat
+from reticent.study.run import write_results
+from reticent.study.synthetic import QUICK_EXTRAS, Setting, plan
+from tests.sweeps import made_up
+
+SPEC = """problems = ["p1.json"]
+confidence = [0.7, 0.8]
+enforce = ["penalty", "mask"]
+methods = ["random sensor"]
+seeds = 2
+episodes = 500
+"""
+
+
+@pytest.fixture
+def reticent(monkeypatch, capsys, tmp_path):
+    """Run a command in a folder with a spec; returns exit code, stdout, stderr. Nothing is drawn."""
+    for place in ("page", "sweep"):
+        monkeypatch.setattr(f"reticent.report.{place}.save_figures", lambda *_: None)
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: snippet)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p1.json").write_text(json.dumps(two_binary_sensors().to_json()))
+    (tmp_path / "my.toml").write_text(SPEC)
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["reticent", *words])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+def test_a_sweep_from_file_to_report(reticent, tmp_path, monkeypatch):
+    # One worker: here it costs more to start than to compute.
+    monkeypatch.setattr("reticent.study.run.cores", lambda: cores()[:1])
+    code, out, err = reticent("sweep", "my.toml", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert (record["cells"], record["new"]) == (4, 4)
+    assert record["left_out"] == [
+        "A bound on confidence is not kept by mask, but by penalty or withhold or coarsen or answer or paper."
+    ]
+    assert "Left out: A bound on confidence" in err
+    assert "done  4 of 4: L_B" in err
+    rows = pl.read_parquet(tmp_path / record["results"])
+    assert len(rows.unique(["limit", "seed"])) == len(rows) == 4
+    # With one bound less nothing is run again, and what is no longer asked for does not mix in.
+    (tmp_path / "my.toml").write_text(SPEC.replace("seeds = 2", "seeds = [0, 1]").replace("[0.7, 0.8]", "[0.7]"))
+    code, out, err = reticent("sweep", "my.toml")
+    assert code == 0
+    assert "2 cells, of which 0 new" in out
+    assert "2 results in reticent-my are of other cells or settings: moved to reticent-my/set-aside." in err
+    assert "Next: reticent report reticent-my" in out
+    assert err.count("kept  ") == 2
+    code, out, _ = reticent("report", "reticent-my", "--json")
+    record = json.loads(out)
+    assert code == 0
+    [setting] = record["settings"]
+    assert (setting["seeds"], setting["fronts"], setting["limit"]) == (2, "abcd", 0.7)
+    assert setting["paid"] == pytest.approx(rows.filter(pl.col("limit") == 0.7)["cost"].mean())
+    assert "2 of 2 cells are finished" in (tmp_path / record["report"]).read_text()
+    code, out, _ = reticent("report", "reticent-my")
+    assert "Settings that no other beats" in out
+    assert "L_B 0.7" in out
+    assert "a: least cost for its accuracy on S." in out
+
+
+def test_a_report_of_a_study_is_drawn_again(reticent, tmp_path):
+    setting = Setting(1, 100, 64, ("one-step lookahead",), QUICK_EXTRAS)
+    write_results(tmp_path, "A study", [flat(made_up(cell)) for cell in plan(setting)])
+    code, out, _ = reticent("report", ".")
+    assert (code, out) == (0, f"Report: {tmp_path / 'report.html'}\n")
+    assert "A study" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("sweep", "none.toml"), "Cannot read the sweep file 'none.toml'"),
+        (("sweep", "my.toml", "--address", "here:1"), "add --on ray"),
+        (("sweep", "my.toml", "--out", "p1.json"), "Cannot make the folder 'p1.json/results'"),
+        (("sweep", "my.toml", "--on", "ray", "--address", "127.0.0.1:1"), "No Ray cluster can be reached at '127."),
+        (("report", "."), "'.' is not a folder of a sweep, a study or an audit."),
+        (("report", "begun"), "No cell of the sweep in 'begun' is finished yet."),
+    ],
+)
+def test_bad_input_ends_with_one_sentence_and_code_two(reticent, tmp_path, words, sentence):
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "provenance.json").write_text('{"title": "Sweep", "sweep": {}}')
+    code, out, err = reticent(*words)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+def test_without_ray_the_sentence_says_how_to_get_it(reticent, monkeypatch):
+    monkeypatch.setattr("reticent.study.cluster.find_spec", lambda name: None)
+    code, out, err = reticent("sweep", "my.toml", "--on", "ray")
+    assert (code, out) == (2, "")
+    assert "pip install 'reticent[ray]'" in err

@@ -1,0 +1,19 @@
+"""One PostgreSQL server for all tests of a worker that ask for it."""
+
+import pytest
+
+from tests.gateway.places import FilePlace, postgres_server
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """Where a ledger can be, of either kind; empty."""
+    if request.param == "sqlite":
+        return FilePlace(str(tmp_path / "ledger.db"))
+    return request.getfixturevalue("postgres").place()

@@ -1,0 +1,126 @@
+"""The numpy runtime decides at every state that the compiled policy met, and sends what was sent there.
+
+Also a program, without JAX and without run-time checks of shapes: `python -m tests.gateway.following POLICY PLAY`.
+"""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from reticent.gateway.policies import Public
+from reticent.gateway.runtime import Decision, Runtime, Sent, Standing
+
+# Nearer to the bound than this the program has hardly any room left, and its solution moves with every rounding.
+NEAR = 1e-3
+
+
+class Play(NamedTuple):
+    """Step after step of many lanes, [lanes steps]: the public state, the action, what was sent, and where it led.
+
+    `kernels` has no entries where there are none.
+    """
+
+    belief: np.ndarray
+    spent_bits: np.ndarray
+    kernels: np.ndarray
+    action: np.ndarray
+    symbol: np.ndarray
+    after: np.ndarray
+    spent_after: np.ndarray
+    goes_on: np.ndarray
+
+
+@dataclass
+class Tally:
+    """How it went: steps, and those near the bound; other choices between two whose scores are within 1e-5 of each
+    other, other choices near the bound, and other choices, which are wrong.
+
+    Then the largest differences: of the belief and the ledger after a release by the compiled kernels, everywhere; not
+    near the bound also of the kernels themselves, and of the scores that the policy gives with the one or the other.
+    """
+
+    steps: int = 0
+    near: int = 0
+    ties: int = 0
+    other_near: int = 0
+    wrong: int = 0
+    belief: float = 0.0
+    bits: float = 0.0
+    kernels: float = 0.0
+    scores: float = 0.0
+
+
+class Rigged(np.random.Generator):
+    """Draws what it is told to."""
+
+    draw = 0.0
+
+    def random(self):  # type: ignore[override]
+        return self.draw
+
+
+RIGGED = Rigged(np.random.PCG64(0))
+
+
+def follow(runtime: Runtime, play: Play) -> Tally:
+    """Compare every step."""
+    tally = Tally()
+    for row in np.ndindex(play.action.shape):
+        standing = Standing(play.belief[row], float(play.spent_bits[row]), 0, 0)
+        near = bool(play.kernels.size) and runtime.limit - runtime.confidence(standing) < NEAR
+        tally.steps, tally.near = tally.steps + 1, tally.near + near
+        public, action = runtime.public(standing), int(play.action[row])
+        _compare_choice(runtime, public, action, near, tally)
+        if play.kernels.size:
+            theirs = public._replace(kernels=play.kernels[row])
+            if not near:
+                _compare_kernels(runtime, public, theirs, tally)
+            public = theirs
+        if play.goes_on[row]:
+            decision = runtime.decided(public, action)
+            sent, after = sending(runtime, standing, decision, int(play.symbol[row]))
+            assert sent.symbol == play.symbol[row]
+            tally.belief = max(tally.belief, float(np.abs(after.belief - play.after[row]).max()))
+            tally.bits = max(tally.bits, abs(after.spent_bits - float(play.spent_after[row])))
+    return tally
+
+
+def _compare_choice(runtime: Runtime, public: Public, action: int, near: bool, tally: Tally) -> None:
+    chosen = runtime.policy.act(public, RIGGED)
+    if chosen == action:
+        return
+    scores = runtime.policy.scores(public)
+    if abs(scores[chosen] - scores[action]) < 1e-5 * abs(scores[chosen]):
+        tally.ties += 1
+    elif near:
+        tally.other_near += 1
+    else:
+        tally.wrong += 1
+
+
+def _compare_kernels(runtime: Runtime, ours: Public, theirs: Public, tally: Tally) -> None:
+    assert ours.kernels is not None
+    assert theirs.kernels is not None
+    tally.kernels = max(tally.kernels, float(np.abs(ours.kernels - theirs.kernels).max()))
+    for one, other in zip(*map(runtime.policy.scores, (ours, theirs)), strict=True):
+        if one != other:
+            tally.scores = max(tally.scores, abs(one - other) / abs(one))
+
+
+def sending(runtime: Runtime, standing: Standing, decision: Decision, symbol: int) -> tuple[Sent, Standing]:
+    """Release with a reading and a draw that send this symbol."""
+    kernel, reading = decision.kernel, symbol
+    RIGGED.draw = 0.0
+    if kernel is not None:
+        option = max(symbol - kernel.shape[1] + 1, 0)
+        reading = symbol if option == 0 else int(np.argmax(kernel[option]))
+        RIGGED.draw = float(kernel[:option, reading].sum() + kernel[option, reading] / 2)
+    return runtime.release(standing, decision, reading, RIGGED)
+
+
+if __name__ == "__main__":
+    with np.load(sys.argv[2]) as arrays:
+        print(json.dumps(asdict(follow(Runtime.load(sys.argv[1]), Play(**arrays)))))

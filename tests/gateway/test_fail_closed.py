@@ -1,0 +1,239 @@
+"""Whatever is wrong, nothing leaves; the reason is told, and where that is safe releases go on by themselves."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from reticent.errors import InputError
+from reticent.gateway.runtime import Runtime
+from reticent.gateway.service import Gateway, Settings
+from reticent.problem.bound import InformationBound
+from reticent.problem.model import ReleaseModel
+from tests.gateway.parts import NOON, Place, task, write_policy
+
+
+@pytest.fixture
+def place(tmp_path):
+    found = Place(tmp_path)
+    yield found
+    found.ledger.close()
+
+
+def test_ledger_trouble_stops_releases_until_it_is_over(place):
+    place.tick()
+    for fails in ("before", "after"):
+        place.ledger.fails = fails
+        assert place.tick() == []
+        assert "Make room" in str(place.gateway.trouble) or "Mend it" in str(place.gateway.trouble)
+        assert place.gateway.counters["trouble"] > 0
+    place.ledger.fails = None
+    # What came on disk although the ledger complained is sent too, before anything that builds on it.
+    assert [out.step for _ in range(2) for out in place.tick()][:2] == [1, 2]
+    assert place.gateway.trouble is None
+    assert [entry.number for entry in place.ledger.entries("ada")][:3] == [0, 1, 2]
+
+
+def test_trouble_with_reading_the_ledger_stops_releases_too(place):
+    message = place.message()
+    place.ledger.fails = "reading"
+    assert place.gateway.handle([message]) == []
+    assert "Plug it in" in str(place.gateway.trouble)
+    place.ledger.fails = None
+    assert len(place.tick()) == 1
+    assert place.gateway.trouble is None
+
+
+def test_an_older_copy_of_the_ledger_is_not_gone_on_from(place, tmp_path):
+    place.tick()
+    place.ledger.close()
+    shutil.copy(place.where, tmp_path / "copy.db")
+    place.start()
+    place.tick()
+    gateway = place.gateway
+    place.ledger.close()
+    shutil.copy(place.where, tmp_path / "newest.db")
+
+    shutil.copy(tmp_path / "copy.db", place.where)
+    older = type(place.ledger)(place.where)
+    gateway._ledger = older
+    assert place.tick() == []
+    assert gateway.trouble
+    assert place.tick() == []
+    assert "older copy" in gateway.trouble
+    older.close()
+
+    shutil.copy(tmp_path / "newest.db", place.where)
+    gateway._ledger = newest = type(place.ledger)(place.where)
+    assert [out.step for out in place.tick()] == [2]
+    assert gateway.trouble is None
+    newest.close()
+
+
+def test_two_gateways_on_one_subject_never_release_one_step_twice(place):
+    other = Gateway(place.runtime, place.ledger, Settings(place.policy), place.clock, lambda: place.draws)
+    told = [(out.session, out.step) for out in place.tick()]
+    place.clock.now += 1
+    told += [(out.session, out.step) for out in other.handle([place.message()])]
+    assert place.tick() == []
+    assert place.gateway.counters["taken"] == 1
+    told += [(out.session, out.step) for _ in range(2) for out in place.tick()]
+    assert told == sorted(set(told))
+    assert len(told) >= 3
+    assert place.gateway.trouble is None
+
+
+def test_another_policy_file_stops_releases_until_the_original_is_back(place, tmp_path):
+    place.tick()
+    kept = shutil.copy2(place.policy, tmp_path / "kept")
+    write_policy(place.policy, seed=1)
+    assert place.tick() == []
+    assert "was replaced" in str(place.gateway.trouble)
+    assert place.runtime.digest[:12] in str(place.gateway.trouble)
+    place.policy.unlink()
+    assert place.tick() == []
+    assert "cannot be read" in str(place.gateway.trouble)
+    shutil.copy2(kept, place.policy)
+    assert len(place.tick()) == 1
+    assert place.gateway.trouble is None
+
+
+def test_the_ledger_of_another_policy_is_not_carried_over(place, tmp_path):
+    place.tick()
+    place.ledger.close()
+    write_policy(place.policy, seed=1)
+    place.runtime = Runtime.load(place.policy)
+    place.start()
+    assert place.tick() == []
+    assert place.gateway.counters["blocked"] == 1
+    assert "another policy" in place.gateway.snapshot("ada")["chosen"]["blocked"]
+    assert place.gateway.trouble is None
+    assert len(place.tick("bob")) == 1
+
+
+def test_a_clock_behind_the_ledger_stops_releases_until_it_catches_up(place):
+    place.clock.now = NOON + 1000
+    place.tick()
+    place.clock.now = NOON
+    assert place.tick() == []
+    assert "clock is behind" in str(place.gateway.trouble)
+    place.clock.now = NOON + 1001
+    assert len(place.tick()) == 1
+    assert place.gateway.trouble is None
+
+
+def test_a_clock_behind_the_ledger_is_noticed_after_a_restart(place):
+    place.tick(seconds=1000)
+    place.again()
+    place.clock.now = NOON
+    assert place.tick("bob")
+    # Eve could have been released, but nothing leaves once the clock is known to be wrong.
+    assert place.gateway.handle([place.message("eve"), place.message("ada")]) == []
+    assert "clock is behind" in str(place.gateway.trouble)
+    assert place.tick("bob") == []
+    assert place.gateway.counters["trouble"] == 3
+    assert place.ledger.last("eve") is None
+    place.clock.now = NOON + 1001
+    assert place.tick("eve")
+    assert place.gateway.trouble is None
+
+
+def test_pause_resume_and_stop(place):
+    place.tick()
+    place.gateway.pause()
+    assert "Resume" in str(place.gateway.trouble)
+    assert place.tick() == []
+    place.gateway.resume()
+    assert place.gateway.trouble is None
+    assert [out.step for out in place.tick()] == [1]
+    place.gateway.stop()
+    place.gateway.resume()
+    assert place.tick() == []
+    assert place.gateway.stopped
+    assert "Start it again" in str(place.gateway.trouble)
+
+
+def test_a_pause_also_holds_back_what_was_not_delivered(place):
+    sent = place.gateway.handle([place.message()])
+    place.gateway.pause()
+    assert place.gateway.resend() == []
+    place.gateway.resume()
+    assert place.gateway.handle([]) == sent
+
+
+def test_other_troubles_are_told_too(place):
+    place.gateway.report("broker", "The broker is gone. Start it.")
+    assert place.tick() == []
+    place.gateway.pause()
+    assert place.gateway.trouble.endswith("The broker is gone. Start it.")
+    place.gateway.report("broker", None)
+    place.gateway.resume()
+    assert len(place.tick()) == 1
+
+
+def odd_world(tmp_path, **settings):
+    """A model that is nearly sure what its sensors say, and sensors that say the other thing half of the time."""
+    channel = np.full((1, 2, 2, 2), 0.5)
+    channel[..., 0], channel[..., 1] = 0.98, 0.02
+    model = ReleaseModel(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1"))
+    return Place(tmp_path, task(InformationBound(1.0), "mask", 100, model), **settings)
+
+
+def test_a_subject_that_drifts_is_silent_and_the_others_go_on(tmp_path, caplog):
+    place = odd_world(tmp_path)
+    told = [len(place.tick("ada", reading=i % 2)) for i in range(60)]
+    silent = told.index(0)
+    assert 20 <= silent < 40
+    assert told[silent:] == [0] * (60 - silent)
+    assert place.gateway.counters["blocked"] == 60 - silent
+    assert "no longer fits" in place.gateway.snapshot("ada")["chosen"]["blocked"]
+    assert place.gateway.trouble is None
+    assert sum(len(place.tick("bob", reading=0)) for _ in range(60)) == 60
+    assert "no-drift-check" in caplog.text
+    place.again(drift_check=False)
+    assert sum(len(place.tick("ada", reading=i % 2)) for i in range(30)) == 30
+    place.ledger.close()
+
+
+def test_who_drifted_is_remembered_when_memory_is_full(tmp_path):
+    place = odd_world(tmp_path, subjects=1)
+    for i in range(60):
+        place.tick("ada", reading=i % 2)
+    place.tick("bob", reading=0)
+    assert place.gateway.snapshot()["in_memory"] == 1
+    assert place.tick("ada", reading=0) == []
+    assert place.gateway.trouble is None
+    for i in range(60):
+        place.tick("eve", reading=i % 2)
+    assert "fits too few" in str(place.gateway.trouble)
+    assert place.tick("bob", reading=0) == []
+    place.ledger.close()
+
+
+def test_an_impossible_reading_is_drift_at_once(tmp_path):
+    channel = np.zeros((1, 2, 2, 3))
+    channel[..., :2] = 0.5
+    model = ReleaseModel(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1", "2"))
+    place = Place(tmp_path, task(InformationBound(1.0), "mask", 100, model))
+    assert len(place.tick(reading=0)) == 1
+    assert place.tick(reading=2) == []
+    assert place.tick(reading=0) == []
+    assert place.gateway.counters["impossible"] == 1
+    assert place.gateway.counters["blocked"] == 1
+    place.again(drift_check=False)
+    assert place.tick(reading=2) == []
+    assert len(place.tick(reading=0)) == 1
+    place.ledger.close()
+
+
+def test_what_the_runtime_will_not_let_pass_blocks_the_subject(place, monkeypatch):
+    def refuse(*_):
+        raise InputError("What it would send crosses the bound.")
+
+    monkeypatch.setattr(place.runtime, "release", refuse)
+    assert place.tick() == []
+    assert place.gateway.counters["refused"] == 1
+    assert "crosses" in place.gateway.snapshot("ada")["chosen"]["blocked"]
+    monkeypatch.undo()
+    assert place.tick() == []
+    assert len(place.tick("bob")) == 1

@@ -1,0 +1,389 @@
+"""The numpy runtime: the decisions of the compiled policy, and the same promise."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reticent.errors import InputError
+from reticent.gateway import kernels as guarantee
+from reticent.gateway.numeric import Sensors
+from reticent.gateway.runtime import Decision, ImpossibleReading, Runtime, Standing
+from reticent.gateway.value import Value
+from reticent.policy.lookahead import Lookahead
+from reticent.policy.saved import policy_file, policy_of
+from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.merging import BLEND
+from reticent.problem.synthetic import synthetic, two_binary_sensors
+from reticent.problem.task import Task
+from reticent.process.guarantee import Coarsen, Safety
+from reticent.process.release import ReleaseProcess
+from reticent.process.value_kernels import ValueKernels
+from reticent.solve.a2c import train
+from reticent.solve.value_iteration import Settings, value_iteration
+from tests.gateway.compiled import play
+from tests.gateway.following import NEAR, Tally, follow
+from tests.problems import random_model
+from tests.untrained import actor, lookahead
+
+MASKED = Task(synthetic(), InformationBound(1.0), enforce="mask")
+# Short episodes: longer ones linger near the bound.
+WITHHELD = Task(synthetic(), ConfidenceBound(0.8), enforce="withhold", horizon=4)
+COARSENED = Task(synthetic(), ConfidenceBound(0.8), enforce="coarsen", horizon=4)
+RNG = np.random.default_rng(0)
+# Where a merged symbol is hardly ever sent, rounding decides whether a little of every reading is blended into it.
+KERNELS = BLEND + 1e-8
+
+
+def runtime_of(file):
+    return Runtime(file, "0" * 64)
+
+
+def check(tally, kernels, scores):
+    """The same choices but for ties and, near the bound, one in a hundred; and how far apart the rest may be."""
+    print(tally)
+    assert tally.wrong == 0
+    assert tally.ties <= 1e-4 * tally.steps
+    assert tally.other_near <= 0.01 * tally.near
+    assert tally.near < 0.8 * tally.steps
+    assert tally.belief < 1e-9
+    assert tally.bits < 1e-9
+    assert tally.kernels <= kernels
+    assert tally.scores <= scores
+
+
+def test_decisions_under_a_mask_are_those_of_the_compiled_policy():
+    file = actor(MASKED, stops=-1.0)
+    check(follow(runtime_of(file), play(file, 16, 200)), 0.0, 0.0)
+
+
+@cache
+def trained():
+    """An actor and a value, after a little learning."""
+    agent = policy_file(train(ReleaseProcess(MASKED), steps=20_000), MASKED, {"width": 128}, {})
+    settings = Settings(rounds=8, groups=1, lanes=32, rollout=4)
+    value = value_iteration(ReleaseProcess(COARSENED), settings=settings)
+    return agent, policy_file(value, COARSENED, {"width": settings.width, "kernels": "label"}, {})
+
+
+# Value kernels are priced in 32 bits: kernels of the same worth may differ, what they are worth may not.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "kind", "steps", "kernels", "scores"),
+    [
+        (MASKED, "rich", 12_000, 0.0, 0.0),
+        (MASKED, "described", 3_000, 0.0, 0.0),
+        (WITHHELD, "rich", 75, KERNELS, 1e-5),
+        (COARSENED, "rich", 75, KERNELS, 1e-5),
+        (COARSENED, "label", 30, KERNELS, 1e-5),
+        (COARSENED, "value", 10, 1.0, 1e-5),
+        (WITHHELD, "value", 10, 1.0, 1e-5),
+    ],
+)
+def test_a_million_decisions_are_those_of_the_compiled_policy(task, kind, steps, kernels, scores, tmp_path):
+    """In 64 lanes: 960,000 steps of actors under a mask, 9,600 under a guarantee; 1,920 of lookahead, 1,280 with value
+    kernels."""
+    agent, value = trained()
+    if kind == "described":
+        file = actor(task, "described", seed=1, stops=-1.0, width=128)
+    elif kind == "rich":
+        file = replace(agent, task=task)
+    else:
+        file = replace(value, task=task, settings={**value.settings, "kernels": kind})
+    file.save(tmp_path / "policy.safetensors")
+    np.savez(tmp_path / "play.npz", **play(file, 64, steps, seed=7)._asdict())
+    words = [sys.executable, "-m", "tests.gateway.following", tmp_path / "policy.safetensors", tmp_path / "play.npz"]
+    where = {"cwd": Path(__file__).parents[2], "env": {**os.environ, "OPENBLAS_NUM_THREADS": "1"}}
+    found = subprocess.run(words, **where, check=True, capture_output=True, text=True).stdout
+    check(Tally(**json.loads(found)), kernels, scores)
+
+
+def test_tangent_planes_are_the_gradients():
+    # "paper" has the value of a guarantee, and no kernels that would have to be compiled.
+    task = Task(synthetic(), ConfidenceBound(0.8), enforce="paper")
+    file = lookahead(task, seed=4)
+    _, policy = policy_of(file)
+    assert isinstance(policy, Lookahead)
+    rule = ValueKernels(Coarsen(), policy.value.going_on, jnp.asarray(50.0))
+    beliefs = np.random.default_rng(1).dirichlet(np.full(9, 0.4), 200)
+    # Where a pair and the doubt about U are below what the network tells apart.
+    beliefs[0] = [0.2, 0, 0, 0.5, 0, 0, 0.3 - 1e-7, 1e-7, 0]
+    value = Value(file)
+    table = jnp.asarray(beliefs.reshape(-1, 3, 3))
+    for ours, theirs in ((value.going_on_plane, rule._weighted_going_on), (value.plane, rule._weighted_value)):
+        wanted = np.asarray(jax.jit(jax.vmap(jax.grad(theirs)))(table)).reshape(-1, 9)
+        # In 32 bits; the gradient of a logarithm is large where a pair is hardly possible.
+        assert np.allclose(ours(beliefs), wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max(1, keepdims=True))
+    going_on = jax.vmap(policy.value.going_on, (0, None))(table, jnp.zeros(()))
+    assert np.allclose(value.going_on(beliefs), going_on, rtol=1e-5)
+
+
+def test_kernels_are_those_of_the_compiled_guarantee():
+    model, limit = random_model(5, 3, 3, 2, 8), 0.7
+    compiled = jax.jit(jax.vmap(lambda b: Coarsen().kernels(Safety(b, jnp.asarray(model.channel), jnp.asarray(limit)))))
+    beliefs = np.random.default_rng(2).dirichlet(np.ones(6), 400).reshape(-1, 3, 2)
+    beliefs = beliefs[beliefs.sum(2).max(1) < limit - NEAR]
+    assert len(beliefs) > 300
+    sensors = Sensors(model.channel)
+    for belief, kernels in zip(beliefs.reshape(-1, 6), np.asarray(compiled(beliefs)), strict=True):
+        safety = guarantee.Safety(belief, sensors.joint(belief), limit)
+        assert np.abs(guarantee.Coarsen().kernels(safety) - kernels).max() < KERNELS
+
+
+def tiny_task(seed, sparse, enforce):
+    model = random_model(seed, 2, 3, 2, 4, sparse)
+    rng = np.random.default_rng(seed)
+    if enforce == "mask":
+        return Task(model, InformationBound(float(rng.uniform(0.02, 1.5))), enforce="mask", horizon=6)
+    start = model.largest_secret_prior
+    limit = start + (1 - start) * float(rng.choice([1e-7, 0.01, 0.3, 0.9]))
+    return Task(model, ConfidenceBound(limit), enforce=enforce, horizon=6)
+
+
+def worst_reading(runtime, standing, sensor, rng):
+    """Half of the time the possible reading that says most about the secret, else any, possible or not."""
+    law = standing.belief[None] * np.moveaxis(runtime.task.model.channel[sensor], -1, 0)
+    if rng.random() < 0.5:
+        return int(rng.integers(len(law)))
+    mass = np.maximum(law.sum((1, 2)), 1e-300)
+    return int((law.sum(2).max(1) / mass).argmax())
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10_000),
+    sparse=st.booleans(),
+    case=st.sampled_from(["mask", "withhold", "coarsen", "withhold by value", "coarsen by value"]),
+)
+def test_the_bound_holds_whatever_is_read_in_all_sessions(seed, sparse, case):
+    enforce, _, by_value = case.partition(" by ")
+    task = tiny_task(seed, sparse, enforce)
+    # The actor stops only where it must; a value far too high goes on for long, too.
+    file = lookahead(task, "value", seed) if by_value else actor(task, "rich", seed, stops=-1e3)
+    runtime, rng = runtime_of(file), np.random.default_rng(seed)
+    standing, limit = runtime.first(), runtime.limit
+    releases = 0
+    for _ in range(3):
+        while (decision := runtime.decide(standing, rng)).sensor is not None:
+            try:
+                sent, after = runtime.release(
+                    standing, decision, worst_reading(runtime, standing, decision.sensor, rng), rng
+                )
+            except ImpossibleReading:
+                break
+            assert after.belief.sum() == pytest.approx(1, abs=1e-12)
+            assert (after.spent_bits if enforce == "mask" else runtime.confidence(after)) < limit
+            followed = runtime.follow(standing, decision.sensor, sent.symbol)
+            assert np.array_equal(followed.belief, after.belief)
+            assert (followed.spent_bits, followed.step) == (after.spent_bits, standing.step + 1)
+            standing, releases = after, releases + 1
+        standing = runtime.next_session(standing)
+        assert (standing.spent_bits if enforce == "mask" else runtime.confidence(standing)) < limit
+    assert releases <= 3 * task.horizon
+
+
+@pytest.mark.parametrize("solver", ["not a number", "everything raw", "random", "negative"])
+@pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
+def test_the_promise_does_not_depend_on_the_solver(solver, enforce, monkeypatch):
+    noise = np.random.default_rng(0)
+    broken = {
+        "not a number": lambda cost, *_: np.full(cost.shape, np.nan),
+        "everything raw": lambda cost, *_: np.eye(cost.shape[1])[:1].T[None] * np.ones(cost.shape),
+        "random": lambda cost, *_: noise.random(cost.shape),
+        "negative": lambda cost, *_: noise.normal(size=cost.shape),
+    }
+    monkeypatch.setattr(guarantee, "cheapest_kernels", broken[solver])
+    for seed in range(3):
+        runtime, rng = runtime_of(actor(tiny_task(seed, False, enforce), seed=seed, stops=-1e3)), RNG
+        standing = runtime.first()
+        while (decision := runtime.decide(standing, rng)).sensor is not None:
+            reading = worst_reading(runtime, standing, decision.sensor, rng)
+            _, standing = runtime.release(standing, decision, reading, rng)
+            assert runtime.confidence(standing) < runtime.limit
+
+
+def test_a_reading_that_cannot_be_is_an_error():
+    model = random_model(0, 1, 2, 2, 3)
+    channel = np.array(model.channel)
+    channel[..., 2] = 0
+    model = replace(model, channel=channel / channel.sum(-1, keepdims=True))
+    for task in (Task(model, InformationBound(5.0)), Task(model, ConfidenceBound(0.99), enforce="coarsen")):
+        runtime = runtime_of(actor(task, stops=-1e3))
+        decision = runtime.decide(runtime.first(), RNG)
+        with pytest.raises(ImpossibleReading, match="Sensor 'a0' gave 'z2', which has probability zero"):
+            runtime.release(runtime.first(), decision, 2, RNG)
+        with pytest.raises(ImpossibleReading, match="'z2'"):
+            runtime.follow(runtime.first(), 0, 2)
+
+
+def test_what_makes_no_sense_is_refused():
+    runtime = runtime_of(actor(COARSENED, stops=-1e3))
+    first = runtime.first()
+    decision = runtime.decide(first, RNG)
+    assert decision.sensor is not None
+    for reading in (-1, 50):
+        with pytest.raises(InputError, match=f"no reading {reading}: the model has 50"):
+            runtime.release(first, decision, reading, RNG)
+    with pytest.raises(InputError, match="to stop"):
+        runtime.release(first, Decision(None, None, 0.0), 0, RNG)
+    # A forged decision that sends everything as it is: the last gate holds.
+    kernel = np.zeros_like(decision.kernel)
+    kernel[0] = 1.0
+    worst = worst_reading(runtime, first, decision.sensor, np.random.default_rng(1))
+    with pytest.raises(InputError, match="not made for this standing"):
+        runtime.release(first, Decision(decision.sensor, kernel, decision.bits), worst, RNG)
+    full = Standing(first.belief, 0.999, 0, 0)
+    with pytest.raises(InputError, match="not made for this standing"):
+        runtime_of(actor(MASKED)).release(full, Decision(0, None, 0.5), 3, RNG)
+
+
+def test_the_horizon_and_the_bound_stop():
+    runtime = runtime_of(actor(replace(MASKED, horizon=3), stops=-1e3))
+    first = runtime.first()
+    assert runtime.decide(first, RNG).sensor is not None
+    assert runtime.decide(replace(first, step=3), RNG).sensor is None
+    assert runtime.decide(replace(first, spent_bits=0.9999), RNG).sensor is None
+    near = np.array([[0.4, 0.4 - 5e-10], [0.1, 0.1 + 5e-10]])
+    runtime = runtime_of(actor(Task(two_binary_sensors(), ConfidenceBound(0.8), enforce="coarsen"), stops=-1e3))
+    assert runtime.decide(Standing(near, 0.0, 0, 0), RNG).sensor is None
+
+
+def test_what_is_sent_is_drawn_from_the_kernel_and_its_surprise_is_exact():
+    runtime = runtime_of(actor(COARSENED, stops=-1e3))
+    first = runtime.first()
+    decision = runtime.decide(first, RNG)
+    kernel, sensor = decision.kernel, decision.sensor
+    assert kernel is not None
+    law = np.einsum("su,suz->z", first.belief, COARSENED.model.channel[sensor])
+    sent = np.concatenate([law * kernel[0], kernel[1:] @ law])
+    mean = -(sent * np.log(np.maximum(sent, 1e-300))).sum()
+    variance = (sent * (np.log(np.maximum(sent, 1e-300)) + mean) ** 2).sum()
+    mixed = int(np.abs(kernel[0] - 0.5).argmin())
+    rng, found = np.random.default_rng(5), []
+    for _ in range(4000):
+        what, _ = runtime.release(first, decision, mixed, rng)
+        found.append(what.symbol)
+        assert what.surprise.nats == pytest.approx(-math.log(sent[what.symbol]))
+        assert what.surprise.mean == pytest.approx(mean)
+        assert what.surprise.variance == pytest.approx(variance)
+    shares = np.bincount(found, minlength=53)[[mixed, 50, 51, 52]] / len(found)
+    # Four standard errors of a share from 4,000 draws.
+    assert np.allclose(shares, kernel[:, mixed], atol=0.032)
+
+
+def test_an_actor_that_draws_follows_its_softmax():
+    runtime = runtime_of(actor(MASKED, greedy=False))
+    first, rng = runtime.first(), np.random.default_rng(6)
+    chosen = [runtime.decide(first, rng).sensor for _ in range(4000)]
+    scores = np.array(runtime.policy.scores(runtime.public(first)))
+    wanted = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+    found = [chosen.count(action) / 4000 for action in (0, 1, 2, None)]
+    assert np.allclose(found, wanted, atol=0.032)
+
+
+def test_sessions_budget_and_names():
+    runtime = runtime_of(lookahead(COARSENED, "value"))
+    first = runtime.first()
+    assert runtime.budget_left(first) == 1.0
+    assert runtime.confidence(first) == pytest.approx(1 / 3)
+    belief = np.array([[0.5, 0.1, 0.0], [0.1, 0.1, 0.0], [0.1, 0.0, 0.1]])
+    later = runtime.next_session(Standing(belief, 0.7, 2, 5))
+    assert np.allclose(later.belief, belief.sum(1, keepdims=True) * np.ones((3, 3)) / 3)
+    assert (later.spent_bits, later.session, later.step) == (0.7, 3, 0)
+    assert runtime.budget_left(later) == pytest.approx((0.8 - 0.6) / (0.8 - 1 / 3))
+    model = COARSENED.model
+    both = [f"{what}: {name}" for what in ("declare", "go on") for name in model.useful]
+    assert runtime.symbols == (*model.symbols, *both)
+    assert runtime_of(actor(WITHHELD)).symbols == (*model.symbols, "withheld")
+    assert runtime_of(actor(COARSENED)).symbols == (*model.symbols, *(f"merged: {name}" for name in model.useful))
+    masked = runtime_of(actor(MASKED))
+    assert masked.symbols == model.symbols
+    assert masked.budget_left(Standing(belief, 0.25, 0, 1)) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("task", "sentence"),
+    [
+        (
+            Task(synthetic(), ConfidenceBound(0.8)),
+            "by 'penalty', .* can cross it. .*--enforce coarsen",
+        ),
+        (Task(synthetic(), ConfidenceBound(0.8), enforce="paper"), "by 'paper'"),
+        (Task(synthetic(), InformationBound(1.0), enforce="paper"), "by 'paper', .*--enforce mask"),
+        (Task(synthetic(), ExpectedInformationBound(0.5)), "on average only, which the gateway cannot do"),
+        (Task(synthetic(), ConfidenceBound(0.8), enforce="answer"), "sends an answer in place of readings"),
+        (Task(synthetic(), NO_BOUND), "has no bound"),
+        (Task(synthetic(), NO_BOUND, enforce="coarsen"), "has no bound"),
+    ],
+)
+def test_policies_whose_bound_could_be_crossed_are_refused(task, sentence, tmp_path):
+    path = tmp_path / "policy.safetensors"
+    actor(task).save(path)
+    with pytest.raises(InputError, match=sentence):
+        Runtime.load(path)
+    if "has no bound" in sentence:
+        runtime = Runtime.load(path, allow_unbounded=True)
+        assert runtime.decide(Standing(np.full((3, 3), 1 / 9), 50.0, 0, 0), RNG) is not None
+        assert runtime.budget_left(Standing(np.diag([0.9, 0.1, 0.0]), 50.0, 0, 9)) == 1.0
+    else:
+        with pytest.raises(InputError, match=sentence):
+            Runtime.load(path, allow_unbounded=True)
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path):
+    path = tmp_path / "policy.safetensors"
+    other = replace(lookahead(MASKED), kind="oracle")
+    other.save(path)
+    with pytest.raises(InputError, match="kind 'oracle'"):
+        Runtime.load(path)
+    with pytest.raises(InputError, match="do not describe a network"):
+        runtime_of(replace(actor(MASKED), settings={"inputs": "tea leaves"}))
+    with pytest.raises(InputError, match="holds arrays"):
+        runtime_of(replace(actor(MASKED, "belief"), settings=actor(MASKED).settings))
+    with pytest.raises(InputError, match="asks for value kernels"):
+        runtime_of(lookahead(MASKED, "value"))
+    broken = actor(MASKED)
+    broken.arrays["layers.0.bias"][0] = np.nan
+    with pytest.raises(InputError, match="not finite"):
+        runtime_of(broken)
+    lookahead(Task(synthetic(), NO_BOUND)).save(path)
+    with pytest.raises(InputError, match="learned with a penalty"):
+        Runtime.load(path, allow_unbounded=True)
+
+
+LIGHT = """
+import sys, hashlib, numpy as np
+from reticent.gateway.runtime import Runtime
+runtime, rng = Runtime.load(sys.argv[1]), np.random.default_rng(0)
+standing = runtime.first()
+for _ in range(5):
+    decision = runtime.decide(standing, rng)
+    if decision.sensor is not None:
+        standing = runtime.release(standing, decision, 3, rng)[1]
+heavy = {name.partition(".")[0] for name in sys.modules} & {"jax", "scipy", "polars", "sklearn", "equinox", "optax"}
+kilobytes = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS")]
+digest = hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest()
+print(standing.step, sorted(heavy), digest == runtime.digest, *kilobytes)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
+@pytest.mark.parametrize("file", [actor(MASKED, stops=-1e3, width=128), lookahead(COARSENED, "value", width=64)])
+def test_a_gateway_is_light(file, tmp_path):
+    file.save(tmp_path / "policy.safetensors")
+    words = [sys.executable, "-c", LIGHT, str(tmp_path / "policy.safetensors")]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert printed[1:3] == ["[]", "True"]
+    assert int(printed[0]) > 0
+    assert int(printed[3]) < 60_000

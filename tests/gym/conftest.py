@@ -1,0 +1,29 @@
+"""Outside agents are not always installed; audits and certificates take long, and have tests of their own."""
+
+import pytest
+
+AGENTS = "pip install 'reticent[agents]'"
+
+
+@pytest.fixture
+def sb3():
+    return pytest.importorskip("stable_baselines3", reason=f"needs Stable-Baselines3: {AGENTS}")
+
+
+@pytest.fixture
+def contrib():
+    return pytest.importorskip("sb3_contrib", reason=f"needs sb3-contrib: {AGENTS}")
+
+
+@pytest.fixture
+def less_work(monkeypatch):
+    """Two attackers, no simpler policies, two wrong models, few people who come back, few episodes to certify."""
+    from reticent.audit.attackers import Counting, Logistic
+
+    monkeypatch.setattr("reticent.audit.audit._learned", lambda seed, tell: [Counting, lambda: Logistic(seed)])
+    monkeypatch.setattr("reticent.audit.audit._quick", lambda seed: [Counting, lambda: Logistic(seed)])
+    monkeypatch.setattr("reticent.audit.comparison.BASELINES", ())
+    monkeypatch.setattr("reticent.audit.policy_audit.FACTORS", ())
+    monkeypatch.setattr("reticent.audit.policy_audit.SHARES", (0.2, 0.4))
+    monkeypatch.setattr("reticent.audit.policy_audit.PEOPLE", 256)
+    monkeypatch.setattr("reticent.solve.certificate.PLAIN_EPISODES", 16_384)

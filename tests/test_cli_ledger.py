@@ -1,0 +1,236 @@
+"""`reticent ledger` as a user meets it."""
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from reticent.cli import COMMANDS, main
+from reticent.cli.ledger import LedgerCommand
+from reticent.gateway.runtime import Runtime
+from tests.gateway.parts import task, write_policy
+from tests.gateway.places import FilePlace, chain, entry_after, postgres_server
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run a command in a folder with a ledger of two subjects; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(COMMANDS, "ledger", LedgerCommand)
+    monkeypatch.setenv("COLUMNS", "100")
+    with FilePlace("ledger.db").open() as ledger:
+        ledger.append([*chain("ada", 6), *chain("[bold]bob\x1b", 2)])
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["reticent", "ledger", *map(str, words)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+def damage(statement="UPDATE entries SET spent_bits = 0 WHERE subject = 'ada' AND number = 5"):
+    FilePlace("ledger.db").unguarded(statement)
+
+
+def test_show_says_where_everybody_stands(run):
+    code, out, _ = run("show", "ledger.db")
+    assert code == 0
+    [heading] = [line for line in out.splitlines() if "confidence" in line]
+    assert " ".join(heading.split()) == "subject sessions releases confidence bits spent last time"
+    [ada] = [line for line in out.splitlines() if "ada" in line]
+    assert ada.split()[:5] == ["ada", "2", "5", "0.700000", "0.600000"]
+    assert "No trouble in the newest entries" in out
+    # What comes from outside is not let loose on the terminal.
+    assert "[bold]bob\\x1b" in out
+    assert "\x1b" not in out
+
+
+def test_show_as_json_and_of_one(run):
+    _, out, _ = run("show", "ledger.db", "--json")
+    found = json.loads(out)
+    assert [each["subject"] for each in found["subjects"]] == ["[bold]bob\x1b", "ada"]
+    _, out, _ = run("show", "ledger.db", "--subject", "ada", "--json")
+    [ada] = json.loads(out)["subjects"]
+    assert ada == {
+        "subject": "ada",
+        "sessions": 2,
+        "releases": 5,
+        "confidence": 0.7,
+        "spent_bits": pytest.approx(0.6),
+        "last_time": 1.7e9 + 7.5,
+        "resting": False,
+        "trouble": None,
+    }
+
+
+def test_show_names_trouble(run):
+    damage()
+    damage("DELETE FROM entries WHERE number = 0 AND subject LIKE '%bob%'")
+    code, out, _ = run("show", "ledger.db", "--json")
+    assert code == 0
+    bob, ada = json.loads(out)["subjects"]
+    assert "does not have the hash" in ada["trouble"]
+    assert ada["confidence"] is None
+    assert bob["trouble"] == "There are 1 entries, but the newest has number 1."
+    code, out, _ = run("show", "ledger.db")
+    assert code == 0
+    assert "TROUBLE with ada: Entry 5 of subject 'ada' does not have the hash" in out
+    assert "TROUBLE with '[bold]bob\\x1b': There are 1 entries" in out
+
+
+def test_show_a_ledger_without_entries(run):
+    FilePlace("new.db").open().close()
+    code, out, _ = run("show", "new.db")
+    assert code == 0
+    assert "subject" in out
+    assert json.loads(run("show", "new.db", "--json")[1])["subjects"] == []
+
+
+def test_show_while_a_gateway_writes(run):
+    with FilePlace("ledger.db").open() as ledger:
+        ledger.append([entry_after(ledger.last("ada"))])
+        _, out, _ = run("show", "ledger.db", "--subject", "ada", "--json")
+    assert json.loads(out)["subjects"][0]["releases"] == 6
+
+
+def test_verify_says_that_it_is_whole(run):
+    code, out, _ = run("verify", "ledger.db")
+    assert code == 0
+    assert out == "Whole: 2 subjects, 8 entries; chains, numbers and times are right.\n"
+    code, out, _ = run("verify", "ledger.db", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "ledger": "ledger.db",
+        "whole": True,
+        "subjects": 2,
+        "entries": 8,
+        "highest_confidence": 0.7,
+        "most_bits": pytest.approx(0.6),
+        "fault": None,
+    }
+
+
+def test_verify_says_what_is_not(run):
+    damage()
+    code, out, _ = run("verify", "ledger.db")
+    assert code == 1
+    assert out.startswith("NOT whole: Entry 5 of subject 'ada' does not have the hash")
+    code, out, _ = run("verify", "ledger.db", "--json")
+    found = json.loads(out)
+    assert code == 1
+    assert (found["whole"], found["entries"]) == (False, 7)
+    assert (found["fault"]["subject"], found["fault"]["number"]) == ("ada", 5)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_verify_against_an_export(run, tmp_path, ending):
+    export = f"export.{ending}"
+    assert run("export", "ledger.db", "-o", export)[:2] == (0, f"Saved {export}.\n")
+    code, out, _ = run("verify", "ledger.db", "--against", export)
+    assert code == 0
+    assert out.endswith("Everything in the export is still there.\n")
+    damage("DELETE FROM entries WHERE subject = 'ada' AND number > 3")
+    assert run("verify", "ledger.db")[0] == 0
+    code, out, _ = run("verify", "ledger.db", "--against", export)
+    assert code == 1
+    assert "Entry 4 of subject 'ada' and all after it are gone: the export goes on to entry 5." in out
+
+
+def test_verify_with_the_policy(run, tmp_path):
+    path = write_policy(tmp_path / "policy.safetensors", task())
+    runtime = Runtime.load(path)
+    start = runtime.first()
+    after = runtime.follow(start, 0, 25)
+    belief = tuple(map(tuple, after.belief.tolist()))
+    entry = entry_after(
+        None,
+        sensor=runtime.sensors[0],
+        symbol=runtime.symbols[25],
+        belief=belief,
+        spent_bits=float(after.spent_bits),
+        policy=runtime.digest,
+    )
+    for name, each in (("right.db", entry), ("wrong.db", replace(entry, spent_bits=entry.spent_bits / 2))):
+        with FilePlace(name).open() as ledger:
+            ledger.append([each])
+    code, out, _ = run("verify", "right.db", "--policy", path)
+    assert code == 0
+    assert f"the highest confidence is {entry.confidence}, the most bits {entry.spent_bits} (exact)" in out
+    code, out, _ = run("verify", "wrong.db", "--policy", path)
+    assert code == 1
+    assert "NOT whole: Entry 0 of subject 'ada' says" in out
+    code, out, _ = run("verify", "ledger.db", "--policy", path)
+    assert code == 1
+    assert "was made under another policy" in out
+
+
+def test_export_one_subject(run):
+    code, out, _ = run("export", "ledger.db", "-o", "ada.parquet", "--subject", "ada", "--json")
+    assert code == 0
+    assert json.loads(out) == {"file": "ada.parquet", "entries": 6}
+    assert pl.read_parquet("ada.parquet")["symbol"].to_list() == ["code 3"] * 4 + [None] + ["code 3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("show", "none.db"), "/none.db': No such file"),
+        (("verify", "."), "is no plain file"),
+        (("show", "ledger.db", "--subject", "eve"), "There is no subject 'eve' in the ledger"),
+        (("export", "ledger.db", "-o", "x.jsonl", "--subject", "eve"), "There is no subject 'eve' in the ledger"),
+        (("show", "ledger.db", "--policy", "p.safetensors"), "--policy does not go with `ledger show`"),
+        (("show", "ledger.db", "-o", "x.parquet"), "--out does not go with `ledger show`"),
+        (("verify", "ledger.db", "--subject", "ada"), "--subject does not go with `ledger verify`"),
+        (("verify", "ledger.db", "--policy", "none.safetensors"), "There is no policy file"),
+        (("verify", "ledger.db", "--against", "none.parquet"), "cannot be read as an export"),
+        (("export", "ledger.db"), "Say where to write: -o FILE that ends in .parquet or .jsonl"),
+        (("export", "ledger.db", "-o", "x.csv"), "that ends in .parquet or .jsonl"),
+        (("export", "ledger.db", "-o", "no/x.parquet"), "There is no folder 'no'"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(run, words, sentence):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.startswith("reticent: ")
+
+
+def test_a_password_on_the_command_line_is_refused(run):
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'reticent[postgres]'")
+    code, _, err = run("show", "postgresql://ada:sesame@localhost/ledger")
+    assert code == 2
+    assert "PGPASSFILE, or set PGPASSWORD" in err
+    assert "sesame" not in err
+
+
+def test_a_damaged_ledger_is_not_exported(run):
+    damage()
+    code, _, err = run("export", "ledger.db", "-o", "x.parquet")
+    assert code == 2
+    assert "Entry 5 of subject 'ada'" in err
+
+
+def test_a_database_is_read_like_a_file(run):
+    with postgres_server() as server:
+        place = server.place()
+        with place.open() as ledger:
+            ledger.append(chain("ada", 6))
+        assert run("verify", place.where)[0] == 0
+        assert run("export", place.where, "-o", "x.parquet")[0] == 0
+        _, out, _ = run("show", place.where, "--json")
+    assert json.loads(out)["subjects"][0]["releases"] == 5
+    assert len(pl.read_parquet("x.parquet")) == 6
+
+
+def test_a_copy_is_shown_too(run, tmp_path):
+    shutil.copy("ledger.db", "copy.db")
+    assert run("show", "copy.db")[0] == 0
