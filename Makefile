@@ -45,7 +45,7 @@ bench: .venv/agents.stamp
 TORCH := torch==2.13.0
 .venv/agents.stamp: requirements-agents.lock .venv/dev.stamp
 	@set -e; echo "Adding outside agents (once) ..."; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-agents.lock; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-agents.lock; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	@touch $@
 

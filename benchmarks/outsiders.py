@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import gymnasium
 import jax
-import reticent.gym  # noqa: F401  (registers the environments)
 import torch
-from reticent.gym import sb3_vec_env
 from stable_baselines3 import A2C
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
+import reticent.gym  # noqa: F401  (registers the environments)
 from benchmarks.record import save
 from reticent import ConfidenceBound, ReleaseProcess, Task, synthetic
 from reticent.cores import cores
+from reticent.gym import sb3_vec_env
 from reticent.solve.a2c import PAPER, Recipe, advance, initialise
 
 SYNTHETIC, LIMIT, WIDTH = "reticent/Synthetic-v0", 0.9, 256

@@ -1,11 +1,17 @@
 """Shapes and types are checked at run time in every test; silent rank promotion is an error."""
 
 import os
+from pathlib import Path
 
 from jaxtyping import install_import_hook
 
 # Tests run side by side, one worker per core: threads of boosted trees would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Compiling takes most of the time of the tests: workers, commands under test and the next run share what was compiled.
+# With a limit on its size, JAX locks the folder, so that nobody reads what another is just writing.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(2**30))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 
 with install_import_hook("reticent", "beartype.beartype"):
     import reticent.belief  # noqa: F401  (switches 64-bit floats on before anything is traced)

@@ -172,6 +172,7 @@ def test_the_guarantee_from_training_to_traces(run, tmp_path):
     assert json.loads(out)["cost"]["value"] != kept["cost"]["value"]
 
 
+@pytest.mark.slow
 def test_answers_instead_of_readings(run, monkeypatch):
     monkeypatch.setattr("reticent.solve.answer.answer.__defaults__", (0, 2**15))
     words = ("--confidence", 0.7, "--enforce", "answer", "--method", "value-iteration", "--rounds", 10)

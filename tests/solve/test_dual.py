@@ -69,6 +69,7 @@ def test_the_control_variate_changes_the_noise_and_not_the_mean():
     assert controlled.high - controlled.low < 0.6 * width
 
 
+@pytest.mark.slow
 def test_sharpening_is_the_same_for_the_same_seed():
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7)))
     short = replace(QUICK, rounds=2, iteration=replace(ITERATION, rounds=2))
