@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from reticent.audit.attackers import Counting
-from reticent.cli import COMMANDS, main
+from reticent.cli import COMMANDS
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import two_binary_sensors
+from tests.commands import commands
 
 
 @pytest.fixture
@@ -23,18 +24,7 @@ def run(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RETICENT_DATA", raising=False)
     (tmp_path / "p1.json").write_text(json.dumps(two_binary_sensors().to_json()))
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["reticent", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
+    return commands(monkeypatch, capsys)
 
 
 def test_help_lists_every_command():
@@ -374,4 +364,4 @@ def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
     assert "Only the 2 people whom the model was not fitted to." in record["notes"]
     code, _, err = run("audit", "p.safetensors", *more)
     assert code == 2
-    assert "--data needs a policy for a model that `reticent fit`" in err
+    assert "needs a model that `reticent fit` has made" in err

@@ -2,15 +2,15 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 
 import polars as pl
 import pytest
 
-from reticent.cli import COMMANDS, main
+from reticent.cli import COMMANDS
 from reticent.cli.ledger import LedgerCommand
 from reticent.gateway.runtime import Runtime
+from tests.commands import commands
 from tests.gateway.parts import task, write_policy
 from tests.gateway.places import FilePlace, chain, entry_after, postgres_server
 
@@ -23,18 +23,7 @@ def run(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COLUMNS", "100")
     with FilePlace("ledger.db").open() as ledger:
         ledger.append([*chain("ada", 6), *chain("[bold]bob\x1b", 2)])
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["reticent", "ledger", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
+    return commands(monkeypatch, capsys, "ledger")
 
 
 def damage(statement="UPDATE entries SET spent_bits = 0 WHERE subject = 'ada' AND number = 5"):

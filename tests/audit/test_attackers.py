@@ -11,13 +11,11 @@ from reticent.audit.attackers import (
     BoostedTrees,
     Counting,
     Logistic,
-    Lstm,
-    examples_of,
-    final_beliefs,
     retrained,
 )
 from reticent.audit.measures import balanced_accuracy
 from reticent.audit.play import play, play_readings
+from reticent.audit.recurrent import Lstm, examples_of, final_beliefs
 from reticent.audit.traces import NOTHING, OBSERVERS, Names, Traces, joined
 from reticent.belief.provider import BayesProvider
 from reticent.policy.policy import RandomSensor

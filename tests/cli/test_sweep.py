@@ -1,17 +1,16 @@
 """`reticent sweep` and `reticent report` as a user meets them."""
 
 import json
-import sys
 
 import polars as pl
 import pytest
 
-from reticent.cli import main
 from reticent.cores import cores
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.study.cell import flat
 from reticent.study.run import write_results
 from reticent.study.synthetic import QUICK_EXTRAS, Setting, plan
+from tests.commands import commands
 from tests.sweeps import made_up
 
 SPEC = """problems = ["p1.json"]
@@ -32,18 +31,7 @@ def reticent(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p1.json").write_text(json.dumps(two_binary_sensors().to_json()))
     (tmp_path / "my.toml").write_text(SPEC)
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["reticent", *words])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
+    return commands(monkeypatch, capsys)
 
 
 def test_a_sweep_from_file_to_report(reticent, tmp_path, monkeypatch):

@@ -6,108 +6,31 @@ are fitted on. Learned attackers see whole episodes and their beginnings, each a
 """
 
 import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
-from reticent.audit.traces import NOTHING, Traces, joined
-from reticent.belief.learn import Examples, Settings, learn_belief
-from reticent.belief.lstm import LstmProvider
-from reticent.belief.provider import Provider
+from reticent.audit.confidence import (
+    LABELS,
+    Confidence,
+    Label,
+    confidence_of,
+    confidence_of_each,
+    frequencies,
+)
+from reticent.audit.features import Scale, axes_of, counted, said_at, scaled, symbol_places
+from reticent.audit.traces import Traces, joined
 from reticent.errors import InputError
-from reticent.types import Array, Belief, Index, PRNGKey
 
 # Columns that the steps of an episode may take up in its line of numbers; later steps count in the mean only.
 MOST_COLUMNS = 1500
 # The boosted trees read symbols as categories, of which they can tell so many apart.
 MOST_CATEGORIES = 250
 FIRST_STEPS = 10
-Label = Literal["secret", "useful"]
-LABELS: tuple[Label, ...] = get_args(Label)
-# Episodes that a recurrent network looks at in one go.
-EPISODES_AT_ONCE = 1024
-# Of longer episodes a recurrent network reads the beginning only.
-MOST_STEPS = 200
-LEARNING = Settings(updates=1000, between=50, patience=4, held_out_episodes=2048)
-
-
-@dataclass(frozen=True, eq=False)
-class Confidence:
-    """Beliefs over the secret and over the useful value, one line per episode; and those before anything was seen."""
-
-    secret: Float[np.ndarray, "N S"]
-    useful: Float[np.ndarray, "N U"]
-    secret_before: Float[np.ndarray, "N S"]
-    useful_before: Float[np.ndarray, "N U"]
-
-    def fair_guess(self, label: Label) -> Int[np.ndarray, " N"]:
-        """The class whose belief has grown most: what is right most often on average over classes, rare or not."""
-        return fair_guess(getattr(self, label), getattr(self, f"{label}_before"))
-
-
-def fair_guess(belief: Float[np.ndarray, "N C"], before: Float[np.ndarray, "#N C"]) -> Int[np.ndarray, " N"]:
-    """argmax belief / prior = argmax P(what was seen | class)."""
-    return np.where(before > 0, belief / np.where(before > 0, before, 1.0), -1.0).argmax(1)
-
-
-def confidence_of(belief: Float[np.ndarray, "N S U"], before: Float[np.ndarray, "S U"]) -> Confidence:
-    """From beliefs over pairs, and the one that they started from."""
-    return _confidence(belief.sum(2), belief.sum(1), before)
-
-
-def _confidence(
-    secret: Float[np.ndarray, "N S"], useful: Float[np.ndarray, "N U"], before: Float[np.ndarray, "S U"]
-) -> Confidence:
-    starts = np.broadcast_to(before.sum(1), secret.shape), np.broadcast_to(before.sum(0), useful.shape)
-    return Confidence(secret, useful, *starts)
-
-
-def together(parts: list[Confidence]) -> Confidence:
-    """Beliefs on parts of the episodes, one part after the other."""
-    return Confidence(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
-
-
-def frequencies(traces: Traces) -> Float[np.ndarray, "S U"]:
-    """How often each hidden pair came."""
-    found = np.zeros((len(traces.names.secrets), len(traces.names.useful)))
-    np.add.at(found, (traces.secret, traces.useful), 1 / len(traces))
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """What is usual of each sensor's readings, so that attackers see what is not."""
-
-    centre: Float[np.ndarray, "A D"]
-    spread: Float[np.ndarray, "A D"]
-
-    @classmethod
-    def of(cls, traces: Traces) -> "Scale | None":
-        """Of the sensors that spoke; traces of symbols have none."""
-        if traces.reading is None:
-            return None
-        spoken = [traces.reading[traces.sensor == a] for a in range(len(traces.names.sensors))]
-        spoken = [own if len(own) else np.zeros((1, _axes(traces))) for own in spoken]
-        spread = np.stack([own.std(0) for own in spoken])
-        return cls(np.stack([own.mean(0) for own in spoken]), np.where(spread > 0, spread, 1.0))
-
-
-def scaled(traces: Traces, scale: Scale | None) -> Traces:
-    """Readings in units of what is usual; zero after the end."""
-    if scale is None or traces.reading is None:
-        return traces
-    sensor = np.maximum(traces.sensor, 0)
-    usual = (traces.reading - scale.centre[sensor]) / scale.spread[sensor]
-    spoke = (traces.sensor != NOTHING)[:, :, None]
-    return replace(traces, reading=np.where(spoke, usual, 0.0).astype(np.float32))
 
 
 class Attacker(abc.ABC):
@@ -169,7 +92,7 @@ class Counting(Attacker):
         if traces.reading is not None:
             shares = np.linspace(0, 1, self.parts + 1)[1:-1]
             spoken = [traces.reading[traces.sensor == a] for a in range(len(traces.names.sensors))]
-            spoken = [own if len(own) else np.zeros((1, _axes(traces))) for own in spoken]
+            spoken = [own if len(own) else np.zeros((1, axes_of(traces))) for own in spoken]
             self.edges = np.stack([np.quantile(own, shares, axis=0) for own in spoken])
         pairs = traces.secret * len(traces.names.useful) + traces.useful
         self.model = MultinomialNB(alpha=1.0).fit(self._counts(traces), pairs)
@@ -189,7 +112,7 @@ class Counting(Attacker):
             edges = self.edges[np.maximum(traces.sensor, 0)]
             said = (edges < traces.reading[:, :, None]).sum(2)
             said, options = said + self.parts * np.arange(said.shape[2]), self.parts * said.shape[2]
-        return _counted(traces, traces.sensor[:, :, None] * options + said, sensors * options)
+        return counted(traces, traces.sensor[:, :, None] * options + said, sensors * options)
 
 
 class Lines(Attacker):
@@ -222,7 +145,9 @@ class Lines(Attacker):
     def confidence(self, traces: Traces) -> Confidence:
         lines = self.line(scaled(traces, self.scale).padded(self.longest))
         secrets, useful = self.before.shape
-        return _confidence(self._said("secret", lines, secrets), self._said("useful", lines, useful), self.before)
+        return confidence_of_each(
+            self._said("secret", lines, secrets), self._said("useful", lines, useful), self.before
+        )
 
     def _said(self, label: Label, lines: Any, classes: int) -> Float[np.ndarray, "N C"]:
         said, classifier = np.zeros((lines.shape[0], classes)), self.classifiers[label]
@@ -249,9 +174,9 @@ class Logistic(Lines):
     def line(self, traces: Traces) -> Any:
         from scipy import sparse
 
-        width = len(traces.names.sensors) * (len(traces.names.symbols) or 1 + _axes(traces))
+        width = len(traces.names.sensors) * (len(traces.names.symbols) or 1 + axes_of(traces))
         first = min(traces.longest, max(1, MOST_COLUMNS // width))
-        steps = [sparse.csr_array(_said_at(traces, step, width)) for step in range(traces.longest)]
+        steps = [sparse.csr_array(said_at(traces, step, width)) for step in range(traces.longest)]
         count = traces.length
         mean = sparse.diags_array(1 / np.maximum(count, 1)) @ sum(steps[1:], steps[0])
         ends = np.stack([count, traces.stopped, *(count == n for n in range(1, min(traces.longest, FIRST_STEPS)))], 1)
@@ -278,8 +203,8 @@ class BoostedTrees(Lines):
     def fit(self, traces: Traces) -> None:
         if traces.symbol is not None:
             # Trees need every column in memory, so the rarest of very many things that were said are left out.
-            place, options = _symbol_places(traces)
-            often = _counted(traces, place[:, :, None], options).sum(0)
+            place, options = symbol_places(traces)
+            often = counted(traces, place[:, :, None], options).sum(0)
             self.counted = np.sort(np.argsort(-often, kind="stable")[:MOST_COLUMNS])
         super().fit(traces)
 
@@ -288,13 +213,13 @@ class BoostedTrees(Lines):
         first = min(traces.longest, FIRST_STEPS)
         self.categories = None
         if traces.reading is not None:
-            width = len(traces.names.sensors) * (1 + _axes(traces))
-            steps = [_said_at(traces, step, width) for step in range(first)]
-            total = sum(_said_at(traces, step, width) for step in range(traces.longest))
+            width = len(traces.names.sensors) * (1 + axes_of(traces))
+            steps = [said_at(traces, step, width) for step in range(first)]
+            total = sum(said_at(traces, step, width) for step in range(traces.longest))
             spoken = np.maximum(traces.length, 1)[:, None]
             return np.concatenate([*steps, total / spoken, ends], axis=1, dtype=np.float32)
-        place, options = _symbol_places(traces)
-        counts = _counted(traces, place[:, :, None], options)[:, self.counted].toarray()
+        place, options = symbol_places(traces)
+        counts = counted(traces, place[:, :, None], options)[:, self.counted].toarray()
         if options < MOST_CATEGORIES:
             self.categories = list(range(first))
         return np.concatenate([place[:, :first], counts, ends], axis=1, dtype=np.float32)
@@ -309,158 +234,7 @@ def retrained(fitted_on: Traces, judged_on: Traces) -> dict[str, Confidence]:
     return found
 
 
-class Lstm(Attacker):
-    """The paper's adversary: a recurrent network over the releases, with the stop as a step of its own. Of very long
-    episodes it reads the beginning."""
-
-    name = "LSTM"
-
-    def __init__(self, seed: int = 0, report: Callable[[int, float], None] | None = None) -> None:
-        self.seed, self.report = seed, report
-
-    def fit(self, traces: Traces) -> None:
-        self.before, self.scale = frequencies(traces), Scale.of(traces)
-        # Learning stops early on people, or episodes, that it does not learn from.
-        people = np.random.default_rng(self.seed).permutation(np.unique(traces.person))
-        held_out = np.isin(traces.person, people[: max(1, len(people) // 5)])
-        held_out = held_out if len(people) > 1 else np.arange(len(traces)) % 5 == 0
-        learned, judged = (self._released(traces.take(rows)) for rows in (~held_out, held_out))
-        features = len(traces.names.symbols) or _axes(traces)
-        sensors = len(traces.names.sensors) + 1
-        fresh = LstmProvider(jnp.asarray(self.before), sensors, features, jax.random.key(self.seed))
-        length = learned.sensor.shape[1]
-        settings = Settings(**{**vars(LEARNING), "readings": length})
-        self.provider = learn_belief(learned, judged, fresh, self.seed, settings, self.report)
-
-    def confidence(self, traces: Traces) -> Confidence:
-        released = self._released(traces)
-        starts = range(0, len(traces), EPISODES_AT_ONCE)
-        pieces = [final_beliefs(self.provider, released.piece(start)) for start in starts]
-        return confidence_of(np.concatenate(pieces)[: len(traces)], self.before)
-
-    def _released(self, traces: Traces) -> "_Drawn":
-        traces = traces.padded(min(traces.longest, MOST_STEPS))
-        reading = scaled(traces, self.scale).reading
-        stop = np.where(np.arange(traces.longest + 1)[None] == traces.length[:, None], traces.stopped[:, None], False)
-        sensor, symbol = (
-            np.pad(x, ((0, 0), (0, 1)), constant_values=NOTHING)
-            for x in (traces.sensor, np.zeros_like(traces.sensor) if traces.symbol is None else traces.symbol)
-        )
-        sensor = np.where(stop, len(traces.names.sensors), sensor)
-        # Room for the next power of two, so that the network is compiled once for parts of about the same size.
-        room = 2 ** int(np.ceil(np.log2(len(traces)))) - len(traces)
-
-        def roomy(values: np.ndarray) -> Array:
-            return jnp.asarray(np.pad(values, [(0, room), *[(0, 0)] * (values.ndim - 1)]))
-
-        return _Drawn(
-            sensor=roomy(np.maximum(sensor, 0)),
-            # A symbol of minus one is a row of zeros: the stop says nothing but that it came.
-            symbol=roomy(np.where(stop, NOTHING, symbol)),
-            reading=None if reading is None else roomy(np.pad(reading, ((0, 0), (0, 1), (0, 0)))),
-            length=roomy(traces.length + stop.any(1)),
-            secret=roomy(traces.secret),
-            useful=roomy(traces.useful),
-            count=jnp.asarray(len(traces)),
-            symbols=len(traces.names.symbols),
-        )
-
-
-class _Drawn(eqx.Module):
-    """Released episodes, drawn at random with replacement: what a recurrent network learns from. The first `count`
-    rows are episodes."""
-
-    sensor: Int[Array, "N T"]
-    symbol: Int[Array, "N T"]
-    reading: Float[Array, "N T D"] | None
-    length: Int[Array, " N"]
-    secret: Int[Array, " N"]
-    useful: Int[Array, " N"]
-    count: Index
-    symbols: int = eqx.field(static=True)
-
-    def draw(self, key: PRNGKey, count: int, length: int) -> Examples:
-        """So many episodes."""
-        del length
-        return self._examples(jax.random.randint(key, (count,), 0, self.count))
-
-    def piece(self, start: int) -> Examples:
-        """So many of the rows as are looked at in one go, and after the last one that again."""
-        return self._examples(jnp.minimum(start + jnp.arange(EPISODES_AT_ONCE), self.count - 1))
-
-    def _examples(self, rows: Int[Array, " B"]) -> Examples:
-        if self.reading is None:
-            reading = jax.nn.one_hot(self.symbol[rows], self.symbols, dtype=jnp.float32)
-        else:
-            reading = self.reading[rows]
-        return Examples(self.sensor[rows], reading, self.length[rows], self.secret[rows], self.useful[rows])
-
-
-@eqx.filter_jit
-def final_beliefs(provider: Provider, examples: Examples) -> Float[Array, "N S U"]:
-    """What a provider believes at the end of each trace."""
-
-    def one(example: Examples) -> Belief:
-        def step(carry, step):
-            known, count = carry
-            sensor, reading = step
-            learned = provider.learn(known, sensor, reading)
-            known = jax.tree.map(lambda old, new: jnp.where(count < example.length, new, old), known, learned)
-            return (known, count + 1), None
-
-        (known, _), _ = jax.lax.scan(step, (provider.start(), 0), (example.sensor, example.reading))
-        return provider.belief(known)
-
-    return jax.lax.map(one, examples, batch_size=256)
-
-
-def examples_of(traces: Traces) -> Examples:
-    """Traces of raw readings, for a provider who knows nothing of stops."""
-    assert traces.reading is not None
-    arrays = np.maximum(traces.sensor, 0), traces.reading, traces.length, traces.secret, traces.useful
-    return Examples(*(jnp.asarray(x) for x in arrays))
-
-
 def _with_beginnings(traces: Traces, seed: int) -> Traces:
     """Each episode twice: whole, and cut at a random moment, so that an attacker learns to judge both."""
     moment = np.random.default_rng(seed).integers(traces.length + 1)
     return joined(traces, traces.until(moment))
-
-
-def _axes(traces: Traces) -> int:
-    assert traces.reading is not None
-    return traces.reading.shape[2]
-
-
-def _symbol_places(traces: Traces) -> tuple[Int[np.ndarray, "N T"], int]:
-    """A number for each pair of sensor and symbol, that of none after the end; and how many pairs there are."""
-    assert traces.symbol is not None
-    symbols = len(traces.names.symbols)
-    options = len(traces.names.sensors) * symbols
-    return np.where(traces.sensor == NOTHING, options, traces.sensor * symbols + traces.symbol), options
-
-
-def _counted(traces: Traces, place: Int[np.ndarray, "N T K"], options: int) -> Any:
-    """How often each of so many things was said in each episode, a sparse matrix."""
-    from scipy import sparse
-
-    episode, step = np.nonzero(traces.sensor != NOTHING)
-    said = place[episode, step]
-    entries = np.ones(said.size, np.float32), (np.repeat(episode, said.shape[1]), said.reshape(-1))
-    return sparse.csr_array(entries, shape=(len(traces), options))
-
-
-def _said_at(traces: Traces, step: int, width: int) -> Float[np.ndarray, "N W"]:
-    """What one step said, in the columns of the sensor that spoke: which symbol, or that it spoke and its reading."""
-    said = np.zeros((len(traces), width), np.float32)
-    own = np.flatnonzero(traces.sensor[:, step] != NOTHING)
-    sensor = traces.sensor[own, step]
-    if traces.reading is None:
-        assert traces.symbol is not None
-        said[own, sensor * len(traces.names.symbols) + traces.symbol[own, step]] = 1.0
-        return said
-    axes = _axes(traces)
-    said[own, sensor * (1 + axes)] = 1.0
-    for axis in range(axes):
-        said[own, sensor * (1 + axes) + 1 + axis] = traces.reading[own, step, axis]
-    return said

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-from reticent.audit.attackers import Attacker, Bayes, BoostedTrees, Confidence, Counting, Logistic, Lstm, together
+from reticent.audit.attackers import Attacker, Bayes, BoostedTrees, Counting, Logistic
+from reticent.audit.confidence import Confidence, together
 from reticent.audit.findings import (
     NOTHING_LEARNED,
     OWN,
@@ -33,6 +34,7 @@ from reticent.audit.measures import (
     calibration_error,
     judged,
 )
+from reticent.audit.recurrent import Lstm
 from reticent.audit.splits import own_units, splits_of
 from reticent.audit.traces import OBSERVERS, Traces
 from reticent.errors import InputError

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.attackers import Confidence, confidence_of
+from reticent.audit.confidence import Confidence, confidence_of
 from reticent.audit.measures import Resampler, balanced
 from reticent.audit.traces import Traces
 from reticent.estimate import Estimate

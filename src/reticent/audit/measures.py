@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
-from reticent.audit.attackers import Confidence
+from reticent.audit.confidence import Confidence
 from reticent.audit.traces import Traces
 from reticent.estimate import CONFIDENCE_LEVEL, Estimate
 

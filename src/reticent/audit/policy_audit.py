@@ -9,9 +9,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.attackers import retrained, together
+from reticent.audit.attackers import retrained
 from reticent.audit.audit import Tell, audit_traces
 from reticent.audit.comparison import Point, SameUtility, at_same_utility, baseline_points, both_balanced
+from reticent.audit.confidence import together
 from reticent.audit.findings import NOTHING_LEARNED, Attack, Audit
 from reticent.audit.measures import Resampler
 from reticent.audit.mismatch import Mismatch, mismatch, mixed, moved_apart, sharpened

@@ -23,15 +23,15 @@ def entropy_bits(probabilities: Float[Array, "..."]) -> Scalar:
 
 def secret_information_bits(belief: Belief, channel: Float[Array, "*A S U Z"]) -> Float[Array, "*A"]:
     """I_a(beta) = I(S; Z | A=a, beta): what one release says about the secret (paper, theorem 3, sign mended)."""
-    return _mutual_information_bits(secret_marginal(belief), secret_joint(belief, channel))
+    return information_bits(secret_marginal(belief), secret_joint(belief, channel))
 
 
 def useful_information_bits(belief: Belief, channel: Float[Array, "*A S U Z"]) -> Float[Array, "*A"]:
     """I(U; Z | A=a, beta): what one release says about the useful value."""
-    return _mutual_information_bits(useful_marginal(belief), useful_joint(belief, channel))
+    return information_bits(useful_marginal(belief), useful_joint(belief, channel))
 
 
-def _mutual_information_bits(marginal: Float[Array, " X"], joint: Float[Array, "X *A Z"]) -> Float[Array, "*A"]:
+def information_bits(marginal: Float[Array, " X"], joint: Float[Array, "X *A Z"]) -> Float[Array, "*A"]:
     """I(X; Z) = H(X) + H(Z) - H(X, Z), never below zero by rounding."""
     symbol_bits = surprise_bits(joint.sum(0)).sum(-1)
     joint_bits = surprise_bits(joint).sum((0, -1))

@@ -3,17 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import check_seed
 from reticent.cli.terminal import console
 from reticent.errors import InputError
-
-if TYPE_CHECKING:
-    from reticent.data.readings import Readings
-    from reticent.problem.model import ReleaseModel
 
 
 @dataclass(frozen=True)
@@ -82,6 +78,7 @@ class AuditCommand:
         from reticent.audit.policy_audit import audit_answers, audit_on_recordings, audit_policy
         from reticent.policy.saved import answer_of, policy_of
         from reticent.policy.store import PolicyFile
+        from reticent.problem.fit import fitted_readings
 
         assert self.policy is not None
         file = PolicyFile.load(self.policy)
@@ -92,7 +89,7 @@ class AuditCommand:
         process, policy = policy_of(file)
         if self.data is None:
             return audit_policy(file.task, process, policy, self.episodes, self.seed, tell).to_json()
-        recorded = self._recorded(file.task.model, self.data)
+        recorded = fitted_readings(file.task.model, self.data, self.map)
         return audit_on_recordings(file.task, process, policy, recorded, self.episodes, self.seed, tell).to_json()
 
     def _of_traces(self, tell: Any) -> dict[str, Any]:
@@ -113,16 +110,6 @@ class AuditCommand:
         notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
         found = audit_traces(file.traces, task, None, self.seed, tell, notes).to_json()
         return {**found, "baselines": [], "same_utility": [], "forgotten": [], "carried": [], "wrong_models": []}
-
-    def _recorded(self, model: "ReleaseModel", folder: Path) -> "Readings":
-        from reticent.data.load import Source, load
-        from reticent.data.readings import ReadingKind, readings
-
-        match model.fitted:
-            case {"recordings": {"name": str(name), **chosen}, "reading": {**reading}}:
-                source = Source(name, folder, map=self.map, **chosen)  # type: ignore[arg-type]
-                return readings(load(source), ReadingKind(**reading))  # type: ignore[arg-type]
-        raise InputError("--data needs a policy for a model that `reticent fit` has made from recordings.")
 
 
 def _print(found: dict[str, Any], page: Path) -> None:

@@ -79,16 +79,10 @@ class Simulate:
         return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed)
 
     def _recorded(self, model: "ReleaseModel", folder: Path) -> "Source":
-        from reticent.data.load import Source, load
-        from reticent.data.readings import ReadingKind, readings
         from reticent.gateway.simulate import Names, Recorded
+        from reticent.problem.fit import fitted_readings
 
-        match model.fitted:
-            case {"recordings": {"name": str(name), **chosen}, "reading": {**reading}}:
-                source = Source(name, folder, map=self.map, **chosen)  # type: ignore[arg-type]
-                found = readings(load(source), ReadingKind(**reading))  # type: ignore[arg-type]
-            case _:
-                raise InputError("--data needs a model that `reticent fit` has made from recordings.")
+        found = fitted_readings(model, folder, self.map)
         people = tuple(person.replace("/", " ") for person in found.people)[: self.subjects]
         names = Names(people, found.sensors, found.features)
         return Recorded(found.values, found.person, found.stream, names)

@@ -7,11 +7,10 @@ import jax.numpy as jnp
 
 from reticent.belief.provider import Provider
 from reticent.data.episodes import episodes_of
-from reticent.data.load import Source, load
-from reticent.data.readings import ReadingKind, Readings, readings
+from reticent.data.readings import Readings
 from reticent.errors import InputError
 from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
-from reticent.problem.fit import Codebook
+from reticent.problem.fit import Codebook, fitted_readings
 from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
@@ -60,7 +59,7 @@ def recordings_process(
         return _learned(provider, data, **options)
     assert problem is not None
     model = _model(problem)
-    own = _fitted_to(model, data if isinstance(data, Readings) else _readings(model, Path(data), map))
+    own = _fitted_to(model, data if isinstance(data, Readings) else fitted_readings(model, Path(data), map))
     task = task_of(model, **{"horizon": RECORDED_HORIZON, **options})
     codes = Codebook.of(model).codes(own.values)
     return ReleaseProcess(task).replaying(Recorded(jnp.asarray(codes), episodes_of(own, task.horizon)))
@@ -97,15 +96,6 @@ def _learned(
     horizon: int = RECORDED_HORIZON,
 ) -> ReplayProcess:
     return ReplayProcess(provider, recorded, _bound(confidence, information), objective, horizon)
-
-
-def _readings(model: ReleaseModel, folder: Path, map: str | Path | None) -> Readings:
-    """The recordings that `reticent fit` made the model from."""
-    match model.fitted:
-        case {"recordings": {"name": str(name), **chosen}, "reading": {**reading}}:
-            source = Source(name, folder, map=None if map is None else Path(map), **chosen)  # type: ignore[arg-type]
-            return readings(load(source), ReadingKind(**reading))  # type: ignore[arg-type]
-    raise InputError("A folder of recordings needs a problem file that `reticent fit` has made from them.")
 
 
 def _fitted_to(model: ReleaseModel, recorded: Readings) -> Readings:

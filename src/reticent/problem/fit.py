@@ -11,12 +11,14 @@ out of the fit, one after the other.
 
 from dataclasses import asdict, dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from reticent.data.readings import Readings, recorded_prior
+from reticent.data.load import Source, load
+from reticent.data.readings import ReadingKind, Readings, readings, recorded_prior
 from reticent.errors import InputError
 from reticent.problem.codebook import Codebook
 from reticent.problem.model import ReleaseModel
@@ -41,6 +43,15 @@ class Flattening:
     calibration_error: float
     plain_loss: float
     plain_calibration_error: float
+
+
+def fitted_readings(model: ReleaseModel, folder: Path, map: str | Path | None) -> Readings:
+    """The recordings that the model was fitted to a part of, read again as they were then."""
+    match model.fitted:
+        case {"recordings": {"name": str(name), **chosen}, "reading": {**reading}}:
+            source = Source(name, folder, map=None if map is None else Path(map), **chosen)  # type: ignore[arg-type]
+            return readings(load(source), ReadingKind(**reading))  # type: ignore[arg-type]
+    raise InputError("A folder of recordings needs a model that `reticent fit` has made from them.")
 
 
 def fit_model(recorded: Readings, codes: int = CODES, seed: int = 0) -> ReleaseModel:

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from reticent.belief.bayes import correct, normalise, secret_joint, secret_marginal, useful_joint
-from reticent.belief.information import secret_information_bits
+from reticent.belief.information import information_bits, secret_information_bits
 from reticent.errors import InputError
 from reticent.problem.merging import LEAST_MOVE, NEAREST, REFINEMENTS
 from reticent.problem.task import Task
@@ -191,7 +191,9 @@ class ReleaseProcess(Process):
         before = state.public
         emissions = self.emissions(before)
         belief = normalise(correct(before.belief, emissions[sensor], symbol))
-        spent = before.spent_bits + secret_information_bits(before.belief, emissions)[sensor]
+        # Only that of the sensor that spoke: logarithms are most of the cost of a step.
+        said = information_bits(secret_marginal(before.belief), secret_joint(before.belief, emissions)[:, sensor])
+        spent = before.spent_bits + said
         over = spent >= self.limit if self.bound == "information" else self.forbidden(belief)
         violated = ~stop & over
         terminated = stop | (violated & (self.enforce == "penalty"))

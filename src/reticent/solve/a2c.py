@@ -19,10 +19,11 @@ from jaxtyping import Float
 from reticent.policy.actor import Actor, Features, Inputs, masked_logits
 from reticent.policy.network import Network
 from reticent.process.process import Process, State
-from reticent.process.rollout import Moment, begin, rollout
+from reticent.process.rollout import advance as advance_process
+from reticent.process.rollout import begin
 from reticent.solve.multiplier import Price, ascend, finally_priced, free, leakage, priced
 from reticent.solve.returns import lambda_advantages
-from reticent.types import Array, Index, PRNGKey
+from reticent.types import Array, Flag, Index, PRNGKey, Scalar
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Recipe:
         return self.environments * self.rollout
 
 
-# One step on the whole batch: the likelihood ratio is exactly one, so there is nothing to clip.
+# One step on the whole batch: the likelihood ratio is one, so there is nothing to clip.
 PAPER = Recipe(
     epochs=1,
     minibatches=1,
@@ -103,6 +104,20 @@ class Progress(eqx.Module):
     cost_per_episode: Float[Array, ""]
     entropy: Float[Array, ""]
     critic_loss: Float[Array, ""]
+
+
+class Played(eqx.Module):
+    """One step of play: what the networks see of the public state before and after it, and what was done and paid."""
+
+    seen: Float[Array, " F"]
+    reached: Float[Array, " F"]
+    allowed: Array
+    action: Index
+    log_probability: Float[Array, ""]
+    cost: Scalar
+    spent_bits: Scalar
+    terminated: Flag
+    truncated: Flag
 
 
 class Batch(eqx.Module):
@@ -192,36 +207,55 @@ def _update(process: Process, recipe: Recipe, state: TrainState, done: Array) ->
     process = priced(process, state.price)
     play_key, learn_key, key = jax.random.split(state.key, 3)
     features = Features(process, recipe.inputs)
-    actor = Actor(state.networks.actor, features, greedy=False)
     keys = jax.random.split(play_key, recipe.environments)
-    play = jax.vmap(rollout, in_axes=(None, None, 0, 0, None))
-    environments, moments = play(process, actor.act, keys, state.environments, recipe.rollout)
-    batch = _weigh(features, recipe, state.networks, moments)
+    play = jax.vmap(_play, in_axes=(None, None, 0, 0, None))
+    environments, played = play(features, state.networks.actor, keys, state.environments, recipe.rollout)
+    batch = _weigh(features, recipe, state.networks.critic, played)
     left = jnp.where(recipe.anneal, 1.0 - done, 1.0).astype(jnp.float32)
     networks, optimiser, losses = _learn(recipe, state, batch, learn_key, left)
-    ended = moments.terminated | moments.truncated
-    progress = Progress(jnp.sum(moments.cost) / jnp.maximum(jnp.sum(ended), 1), losses[0], losses[1])
-    price = state.price and ascend(process, state.price, leakage(ended, moments.after.spent_bits), 1.0 - done)
+    ended = played.terminated | played.truncated
+    progress = Progress(jnp.sum(played.cost) / jnp.maximum(jnp.sum(ended), 1), losses[0], losses[1])
+    price = state.price and ascend(process, state.price, leakage(ended, played.spent_bits), 1.0 - done)
     return TrainState(networks, optimiser, environments, key, state.update + 1, price), progress
 
 
-def _weigh(features: Features, recipe: Recipe, networks: Networks, moments: Moment) -> Batch:
-    """Features, advantages and targets of the played moments [N T], as one row per step."""
-    shape = moments.action.shape
-    rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), moments)
-    # In pieces that fit the processor's cache: several times faster than all rows at once.
-    seen, reached = (jax.lax.map(features, public, batch_size=256) for public in (rows.public, rows.after))
-    values, next_values = (jax.vmap(networks.critic)(x)[:, 0] for x in (seen, reached))
-    logits = jax.vmap(masked_logits, (None, 0, 0))(networks.actor, seen, rows.public.allowed)
+def _play(features: Features, actor: Network, key: PRNGKey, state: State, length: int) -> tuple[State, Played]:
+    """`length` steps from the state on, as in a rollout; what the networks see is computed once for every state."""
+    process = features.process
+    # Every episode starts at the same public state.
+    first = features(process.init(key).public)
+
+    def one(carry: tuple[State, Array], key: PRNGKey) -> tuple[tuple[State, Array], Played]:
+        state, seen = carry
+        act_key, key = jax.random.split(key)
+        allowed = state.public.allowed
+        logits = masked_logits(actor, seen, allowed)
+        action = jax.random.categorical(act_key, logits)
+        state, moment = advance_process(process, key, state, action)
+        reached, ended = features(moment.after), moment.terminated | moment.truncated
+        chance = _log_probability(logits, action)
+        costs = moment.cost, moment.after.spent_bits
+        played = Played(seen, reached, allowed, action, chance, *costs, moment.terminated, moment.truncated)
+        return (state, jnp.where(ended, first, reached)), played
+
+    (state, _), played = jax.lax.scan(one, (state, features(state.public)), jax.random.split(key, length))
+    return state, played
+
+
+def _weigh(features: Features, recipe: Recipe, critic: Network, played: Played) -> Batch:
+    """Advantages and targets of the played steps [N T], as one row per step."""
+    shape = played.action.shape
+    rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
+    values, next_values = (jax.vmap(critic)(x)[:, 0] for x in (rows.seen, rows.reached))
     costs = (rows.cost / (recipe.cost_scale * features.process.error_penalty)).astype(jnp.float32)
     steps = [x.reshape(shape) for x in (costs, values, next_values, rows.terminated, rows.truncated)]
     weigh = jax.vmap(lambda c, v, w, end, cut: lambda_advantages(c, v, w, end, cut, recipe.discount, recipe.trace))
     advantages = weigh(*steps).reshape(-1)
     return Batch(
-        features=seen,
-        allowed=rows.public.allowed,
+        features=rows.seen,
+        allowed=rows.allowed,
         action=rows.action,
-        log_probability=_log_probability(logits, rows.action),
+        log_probability=rows.log_probability,
         advantage=standardise(advantages) if recipe.normalise else advantages,
         target=advantages + values,
     )

@@ -17,10 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.attackers import examples_of, final_beliefs, retrained
-from reticent.audit.measures import balanced_accuracy, balanced_over_people, percentiles
 from reticent.audit.play import play, play_readings
-from reticent.audit.traces import Traces
+from reticent.audit.recurrent import examples_of, final_beliefs
 from reticent.belief.generator import Generator
 from reticent.belief.information import entropy_bits
 from reticent.belief.learn import DEFAULT, Settings, Stretches, learn_belief, learn_generator, stretches
@@ -40,8 +38,8 @@ from reticent.problem.task import Task
 from reticent.process.recorded import Recorded
 from reticent.process.release import ReleaseProcess
 from reticent.process.replay import ReplayProcess
-from reticent.process.rollout import Episode
 from reticent.solve.a2c import Progress, Recipe, train
+from reticent.study.measured import numbers_of, over_people, silence
 from reticent.study.run import PROGRESS, run_cells, write_results
 from reticent.types import PRNGKey
 
@@ -180,7 +178,9 @@ class PolicyCell:
                 # The prior alone may reach the bound: then nothing may be said, and nobody has to learn that.
                 possible = self.limit > by_secret.max()
                 numbers = (
-                    _agent(learned, setting, ConfidenceBound(self.limit)) if possible else _silence(learned, setting)
+                    _agent(learned, setting, ConfidenceBound(self.limit))
+                    if possible
+                    else silence(np.asarray(learned.provider.prior), setting.objective.error_penalty)
                 )
             case "MI-PDRP":
                 numbers = _agent(learned, setting, InformationBound(self.limit))
@@ -307,7 +307,7 @@ def _with_readings(learned: Learned, setting: Setting, bound: Bound, policy: Pol
     )
     beliefs = np.asarray(final_beliefs(learned.adversary, examples_of(measured)))
     named = {"useful": beliefs.sum(1).argmax(1), "secret": beliefs.sum(2).argmax(1)}
-    return _numbers(records, measured, named, seen)
+    return numbers_of(records, measured, named, seen)
 
 
 def _guaranteed(learned: Learned, recorded: Readings, setting: Setting, bound: Bound) -> dict[str, Any]:
@@ -323,82 +323,7 @@ def _guaranteed(learned: Learned, recorded: Readings, setting: Setting, bound: B
         codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, setting.readings))
         traces.append(play(task, process.replaying(codes), policy, setting.episodes, seed, own))
     (_, seen), (records, measured) = traces
-    return _numbers(records, measured, None, seen)
-
-
-def _numbers(records: Episode, measured: Traces, named: dict[str, np.ndarray] | None, seen: Traces) -> dict[str, Any]:
-    """All that a row says. Without an adversary of random traces the best retrained attacker stands for it."""
-    numbers: dict[str, Any] = {
-        "releases": float(np.mean(records.releases)),
-        "confidence_useful": float(np.asarray(records.belief).sum(1).max(1).mean()),
-        "violation_rate": float(np.mean(records.violated)),
-        "cost": float(np.mean(records.cost)),
-    }
-    believed = retrained(seen, measured)
-    for label in ("useful", "secret"):
-        truth = getattr(measured, label)
-        guesses = {name: confidence.fair_guess(label) for name, confidence in believed.items()}
-        balanced = {name: balanced_accuracy(guess, truth) for name, guess in guesses.items()}
-        best = max(balanced, key=lambda name: balanced[name])
-        shown = guesses[best] if named is None else named[label]
-        numbers |= {
-            f"accuracy_{label}": float(np.mean(shown == truth)),
-            f"balanced_{label}": balanced_accuracy(shown, truth),
-            f"per_{label}": [float(np.mean(shown[truth == value] == value)) for value in np.unique(truth)],
-            f"retrained_{label}": balanced[best],
-            f"attacker_{label}": best,
-            f"people_{label}": _by_person(guesses[best], truth, measured.person),
-        }
-    return numbers
-
-
-def _by_person(guess: np.ndarray, truth: np.ndarray, person: np.ndarray) -> list[list[list[int]]]:
-    """Of each measured person: how often each class was named right, and how often it came."""
-    classes = range(int(truth.max()) + 1)
-    mine = [person == one for one in np.unique(person)]
-    return [
-        [
-            [int(((guess == c) & (truth == c) & own).sum()) for c in classes],
-            [int(((truth == c) & own).sum()) for c in classes],
-        ]
-        for own in mine
-    ]
-
-
-def _silence(learned: Learned, setting: Setting) -> dict[str, Any]:
-    """What is known of somebody who says nothing: the prior."""
-    prior = np.asarray(learned.provider.prior)
-    sure = float(prior.sum(0).max())
-    numbers: dict[str, Any] = {"releases": 0.0, "confidence_useful": sure, "violation_rate": 0.0}
-    numbers["cost"] = setting.objective.error_penalty * (1 - sure)
-    for label, marginal in (("useful", prior.sum(0)), ("secret", prior.sum(1))):
-        guess = np.eye(len(marginal))[marginal.argmax()]
-        numbers |= {
-            f"accuracy_{label}": float(marginal.max()),
-            f"balanced_{label}": 1 / len(marginal),
-            f"per_{label}": guess.tolist(),
-            f"retrained_{label}": 1 / len(marginal),
-            f"attacker_{label}": "prior",
-            f"people_{label}": [],
-        }
-    return numbers
-
-
-def _over_people(rotations: list[dict[str, Any]]) -> dict[str, float | None]:
-    """Ends of the 95 % intervals of the retrained attackers' accuracies and of their gap, over all measured people."""
-    found: dict[str, float | None] = {}
-    drawn, units = {}, 0
-    for label in ("useful", "secret"):
-        people = np.array([person for each in rotations for person in each[f"people_{label}"]], float)
-        # Two people are no sample.
-        drawn[label] = balanced_over_people(people[:, 0], people[:, 1]) if len(people) > 2 else None
-        units = len(people)
-    useful, secret = drawn["useful"], drawn["secret"]
-    gap = None if useful is None or secret is None else (useful[0] - secret[0], useful[1] - secret[1])
-    for name, numbers in (("retrained_useful", useful), ("retrained_secret", secret), ("gap", gap)):
-        interval = None if numbers is None else percentiles(numbers[0], numbers[1], units)
-        found |= {f"{name}_low": interval and interval.low, f"{name}_high": interval and interval.high}
-    return found
+    return numbers_of(records, measured, None, seen)
 
 
 def study_recordings(
@@ -445,5 +370,5 @@ def study_recordings(
         key = {"policy": row["policy"], "rotation": row["of"]["rotation"], "binding": None}
         same = [each["evaluation"] for each in rows if (each["policy"], each["limit"]) == (row["policy"], row["limit"])]
         shown = {name: value for name, value in found.items() if not name.startswith("people_")}
-        results += [{**key, **shown, **_over_people(same), "limit": limit} for limit in limits]
+        results += [{**key, **shown, **over_people(same), "limit": limit} for limit in limits]
     return write_results(out, f"The study on {source.name}", results, about)
