@@ -5,6 +5,8 @@ from benchmarks import (
     audit,
     batching,
     certificate,
+    gateway_decisions,
+    gateway_load,
     guarantee,
     kernels,
     lattice,
@@ -36,6 +38,8 @@ if __name__ == "__main__":
         race,
         roofline,
         scale,
+        gateway_decisions,
+        gateway_load,
     ):
         benchmark.main()
     write_readme()

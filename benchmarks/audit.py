@@ -34,7 +34,7 @@ from reticent.process.recorded import Recorded
 from reticent.study.recordings import QUICK, learn_provider, replayed, standardised, trained_agent
 
 EPISODES, PLANTED_READINGS = 20_000, 3
-RECORDED_EPISODES = 8_192
+RECORDED_EPISODES = 4_096
 SESSIONS, PEOPLE = (1, 2, 5, 10), 4_096
 ROWS_PER_EPISODE, MILLIONS = 10, (1, 5)
 

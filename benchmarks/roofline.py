@@ -66,10 +66,10 @@ def _learning(inputs: int, width: int, outputs: int) -> int:
 
 
 def _operations(recipe: Recipe, inputs: int, outputs: int) -> int:
-    """Operations per environment step: the actor plays; actor once and critic twice weigh; both learn."""
+    """Operations per environment step: the actor plays; the critic weighs where it led from and to; both learn."""
     actor, critic = (inputs, recipe.width, outputs), (inputs, recipe.width, 1)
-    weighing = 2 * _forward(*actor) + 2 * _forward(*critic)
-    return weighing + recipe.epochs * (_learning(*actor) + _learning(*critic))
+    playing = _forward(*actor) + 2 * _forward(*critic)
+    return playing + recipe.epochs * (_learning(*actor) + _learning(*critic))
 
 
 @jax.jit

@@ -349,7 +349,7 @@ def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
     }
     assert len(record["forgotten"]) == len(record["carried"]) == 10
     assert record["carried"][-1]["violation_rate"]["value"] == 0
-    assert Path(record["report"]).read_text().count("<figure>") == 9
+    assert Path(record["report"]).read_text().count("<figure>") == 10
     write_recordings(tmp_path)
     mine = ("table", "--data", ".", "--map", "mine.toml")
     assert run("fit", *mine, "--window", 0, "--codes", 4, "--leave-out", "p2", "p3", "-o", "fitted.json")[0] == 0

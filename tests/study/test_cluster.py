@@ -14,7 +14,8 @@ import pytest
 
 from reticent.problem.synthetic import two_binary_sensors
 
-pytestmark = pytest.mark.slow
+# Ray forks to start its nodes, which execute other programs at once: JAX's threads in this process are not in their way.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
 
 SPEC = """problems = ["small.json"]
 confidence = [0.65, 0.7, 0.8]
