@@ -42,9 +42,9 @@ def mean(values: Any) -> Estimate:
     return Estimate(centre, centre - reach, centre + reach, "normal")
 
 
-def rate(happened: Any) -> Estimate:
+def rate(happened: Any, level: float = CONFIDENCE_LEVEL) -> Estimate:
     """Share of episodes with the exact binomial (Clopper-Pearson) interval."""
     happened = np.asarray(happened, bool)
     count, trials = int(happened.sum()), happened.size
-    interval = stats.binomtest(count, trials).proportion_ci(CONFIDENCE_LEVEL, method="exact")
+    interval = stats.binomtest(count, trials).proportion_ci(level, method="exact")
     return Estimate(count / trials, float(interval.low), float(interval.high), "Clopper-Pearson")

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+PACKAGES = ("reticent", "jax", "equinox", "optax", "numpy", "scipy", "scikit-learn", "polars")
+
 
 def provenance() -> dict[str, str]:
     """Command, time and versions."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    packages = {name: version(name) for name in ("reticent", "jax", "equinox", "optax", "numpy", "scipy")}
+    packages = {name: version(name) for name in PACKAGES}
     return {
         "command": command,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),

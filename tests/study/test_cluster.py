@@ -14,7 +14,7 @@ import pytest
 
 from reticent.problem.synthetic import two_binary_sensors
 
-# Ray forks to start its nodes, which execute other programs at once: JAX's threads in this process are not in their way.
+# Ray forks to start its nodes, which execute other programs at once: JAX's threads in this process do no harm there.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
 
 SPEC = """problems = ["small.json"]

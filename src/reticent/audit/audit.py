@@ -3,6 +3,7 @@
 Nothing here knows how the traces came about: a file of another system is audited like a policy of ours.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from reticent.audit.findings import (
     Check,
     Fitted,
     Learning,
+    Linked,
     Moment,
     Observed,
     title,
@@ -30,6 +32,7 @@ from reticent.audit.measures import (
     LEAST_BELIEF,
     Judged,
     Resampler,
+    balanced,
     calibration,
     calibration_error,
     judged,
@@ -38,12 +41,14 @@ from reticent.audit.recurrent import Lstm
 from reticent.audit.splits import own_units, splits_of
 from reticent.audit.traces import OBSERVERS, Traces
 from reticent.errors import InputError
-from reticent.estimate import Estimate, rate
+from reticent.estimate import CONFIDENCE_LEVEL, Estimate, rate
 from reticent.problem.bound import ConfidenceBound
 from reticent.problem.task import GUARANTEED, Task
 
 # Of fewer no clear statement is made, and their intervals come with a warning.
 ENOUGH_PEOPLE = 10
+# Of a class with fewer judged episodes the numbers come with a warning.
+FEW_EPISODES = 30
 MOMENTS = (1, 2, 3, 5, 10, 20, 50)
 CURVE = (0.1, 0.3)
 # A difference of so many standard errors is no chance: one false alarm in some ten thousand.
@@ -68,6 +73,7 @@ def audit_traces(
     splits, limit = splits_of(traces, seed), _limit(task)
     everyone = np.concatenate([np.flatnonzero(rows) for rows in splits])
     subject = traces.take(everyone)
+    notes = (*notes, *_rare(subject))
     resampler = Resampler(np.unique(subject.person, return_inverse=True)[1], seed)
     found = _Found(subject, resampler, limit)
     model = task.model if task else None
@@ -93,26 +99,31 @@ def audit_traces(
     if people is not None and people < ENOUGH_PEOPLE:
         notes = (*notes, f"With {people} people, intervals are narrower than they should be.")
     bins = calibration(judge.secret, subject.secret, resampler)
+    checks = list(_checks(found, task, true))
+    # Exact Bayes knows what there is to know only if nothing contradicts it.
+    trusted = found.exact if true and all(check.passed for check in checks) else None
     return Audit(
         episodes=len(subject),
         people=people,
         splits=len(splits),
         secrets=traces.names.secrets,
         useful=traces.names.useful,
+        guess_secret=1 / len(np.unique(subject.secret)),
+        guess_useful=1 / len(np.unique(subject.useful)),
         limit=limit,
         enforce=task.enforce if task else None,
         attacks=found.attacks,
+        headline=found.headline,
         over_time=found.moments,
         learning=list(_learning(traces, splits, found, seed, tell)),
         observers=list(_observed(traces, splits, found, seed, tell)),
+        linked=_linked(found) if people is not None else None,
         calibration=bins,
         calibration_error=calibration_error(bins),
         calibrated=found.calibrated,
         channels=channel_leakage(model) if model else [],
-        leakage=policy_leakage(found.exact.secret, model.prior.sum(1), resampler)
-        if found.exact and model and true
-        else None,
-        checks=list(_checks(found, task, true)),
+        leakage=policy_leakage(trusted.secret, model.prior.sum(1), resampler) if trusted and model else None,
+        checks=checks,
         notes=list(notes),
     )
 
@@ -158,10 +169,17 @@ class _Found:
     def _surest(self) -> int:
         return max(range(len(self.attacks)), key=lambda i: self.attacks[i].secret.bits.value)
 
+    @property
+    def headline(self) -> Estimate:
+        """How well the strongest names the secret, with an interval that holds for all attackers at once."""
+        values = [attack.secret.balanced.value for attack in self.attacks]
+        guess = self.ends[int(np.argmax(values))].fair_guess("secret")
+        return balanced(guess, self.subject.secret, self.resampler, 1 - (1 - CONFIDENCE_LEVEL) / len(values))
+
     def add_exact(self, bayes: Bayes) -> None:
         """Exact Bayes, looked at after every step."""
-        *moments, end = bayes.along(self.subject)
-        self.exact = self._judge(bayes.name, NOTHING_LEARNED, enumerate(moments), end)
+        moments = list(bayes.along(self.subject))
+        self.exact = self._judge(bayes.name, NOTHING_LEARNED, enumerate(moments), moments[-1])
 
     def add_fitted(self, parts: list[tuple[Attacker, Traces]], fitted_on: Fitted) -> None:
         """A learned attacker, looked at at some moments."""
@@ -183,15 +201,11 @@ class _Found:
                 self._look(name, fitted_on, step, said)
         if fitted_on == NOTHING_LEARNED:
             self.highest_exact = float(highest.max())
-        over = self._share(highest >= self.limit) if self.limit else None
+        over = self.resampler.share(highest >= self.limit) if self.limit else None
         numbers = self._look(name, fitted_on, None, end)
         self.attacks.append(Attack(name, fitted_on, numbers.secret, numbers.useful, over))
         self.ends.append(end)
         return end
-
-    def _share(self, happened: Bool[np.ndarray, " N"]) -> Estimate:
-        """Where episodes are independent the interval is exact, and not empty where nothing happened."""
-        return rate(happened) if own_units(self.subject) else self.resampler.ratio(happened.astype(float))
 
     def _look(self, name: str, fitted_on: Fitted, step: int | None, said: Confidence) -> Judged:
         numbers = judged(said, self.subject, self.resampler)
@@ -205,6 +219,31 @@ def _check_labels(traces: Traces) -> None:
             raise InputError(f"All episodes have the same {label} value, of {list(names)}: there is nothing to find.")
     if len(np.unique(traces.person)) < 2:
         raise InputError("All episodes are of one person: attackers must be judged on others than they learned from.")
+
+
+def _rare(subject: Traces) -> Iterator[str]:
+    """A warning for each class of which few episodes are judged."""
+    for label, names in (("secret", subject.names.secrets), ("useful", subject.names.useful)):
+        for value, count in zip(*np.unique(getattr(subject, label), return_counts=True), strict=True):
+            if count < FEW_EPISODES:
+                yield f"Only {count} judged episodes have the {label} value {names[value]!r}: its numbers are rough."
+
+
+def _linked(found: "_Found") -> Linked | None:
+    """Who is found out by adding up all episodes, if everybody has one secret for good."""
+    subject, unit = found.subject, found.resampler.unit
+    first = np.unique(unit, return_index=True)[1]
+    lasting = subject.secret[first]
+    if len(first) == len(unit) or (subject.secret != lasting[unit]).any():
+        return None
+    best = None
+    for attack, end in zip(found.attacks, found.ends, strict=True):
+        gained = np.log(np.maximum(end.secret, LEAST_BELIEF)) - np.log(np.maximum(end.secret_before, LEAST_BELIEF))
+        total = np.stack([np.bincount(unit, column) for column in gained.T], axis=1)
+        right = rate(total.argmax(1) == lasting)
+        if best is None or right.value > best.secret.value:
+            best = Linked(title(attack), len(first), len(unit) / len(first), right)
+    return best
 
 
 def _others(source: Traces, traces: Traces, judged_rows: Bool[np.ndarray, " N"]) -> Traces:
@@ -316,8 +355,10 @@ def _nobody_beats(found: _Found, exact: Confidence) -> Check:
 
 
 def _errors_from_zero(values: Float[np.ndarray, " N"], unit: Int[np.ndarray, " N"]) -> tuple[float, float]:
-    """The mean over units in standard errors, and how many of them are clear; of values that are all zero, none."""
+    """The mean over units in standard errors, and how many of them are clear; of values that are all alike, none or
+    infinitely many."""
     means = np.bincount(unit, values) / np.bincount(unit)
     clear = float(stats.t.isf(stats.norm.sf(CLEAR), len(means) - 1))
     error = stats.sem(means)
-    return (float(means.mean() / error) if error > 0 else 0.0), clear
+    mean = float(means.mean())
+    return (mean / float(error) if error > 0 else math.copysign(math.inf, mean) if mean else 0.0), clear

@@ -56,6 +56,17 @@ class Observed:
 
 
 @dataclass(frozen=True)
+class Linked:
+    """Of people who have one secret for good: how many are found out by who adds up all that was released of each, as
+    if their episodes were independent."""
+
+    attacker: str
+    people: int
+    episodes_each: float
+    secret: Estimate
+
+
+@dataclass(frozen=True)
 class Check:
     """Something that must be so."""
 
@@ -66,19 +77,28 @@ class Check:
 
 @dataclass(frozen=True)
 class Audit:
-    """All that was found. Every number is an estimate with its interval unless it says that it is exact."""
+    """All that was found. Every number is an estimate with its interval unless it says that it is exact.
+
+    `guess_secret` and `guess_useful` are what guessing gives: one over the number of classes that were judged.
+    `headline` is the strongest attacker's balanced accuracy on the secret, with an interval that holds for all
+    attackers at once (Bonferroni): whoever comes out strongest was also lucky.
+    """
 
     episodes: int
     people: int | None
     splits: int
     secrets: tuple[str, ...]
     useful: tuple[str, ...]
+    guess_secret: float
+    guess_useful: float
     limit: float | None
     enforce: str | None
     attacks: list[Attack]
+    headline: Estimate
     over_time: list[Moment]
     learning: list[Learning]
     observers: list[Observed]
+    linked: Linked | None
     calibration: list[Bin]
     calibration_error: float
     calibrated: str
@@ -93,9 +113,9 @@ class Audit:
         return max(self.attacks, key=lambda attack: attack.secret.balanced.value)
 
     @property
-    def passed(self) -> bool:
-        """Whether all that must be so is so."""
-        return all(check.passed for check in self.checks)
+    def passed(self) -> bool | None:
+        """Whether all that must be so is so; none if nothing could be checked."""
+        return all(check.passed for check in self.checks) if self.checks else None
 
     @property
     def verdict(self) -> list[str]:
@@ -113,18 +133,23 @@ def title(attack: Attack) -> str:
 
 
 def _sentences(audit: Audit) -> Iterator[str]:
-    best, guess = audit.strongest, 1 / len(audit.secrets)
-    told = "" if best.secret.balanced.low > guess else ", which it is not told apart from"
+    best, guess = audit.strongest, audit.guess_secret
+    told = "" if audit.headline.low > guess else ", which it does not clearly beat"
     yield (
         f"The strongest of {len(audit.attacks)} attackers, {title(best)}, names the secret correctly in "
-        f"{percent(best.secret.balanced)} of episodes; guessing gives {100 * guess:.1f} %{told}."
+        f"{percent(audit.headline)} of episodes, every secret counted alike; guessing gives {100 * guess:.1f} %{told}."
     )
     useful = max(audit.attacks, key=lambda attack: attack.useful.balanced.value)
     whom = f"of {audit.people} people" if audit.people else f"in {audit.episodes:,} episodes"
     yield (
         f"The useful value is named correctly in {percent(useful.useful.balanced)} ({title(useful)}); guessing gives "
-        f"{100 / len(audit.useful):.1f} %. Both are means over classes, {whom} that the attacker had not learned from."
+        f"{100 * audit.guess_useful:.1f} %. Both are means over classes, {whom} that the attacker had not learned from."
     )
+    if (linked := audit.linked) is not None:
+        yield (
+            f"Who adds up all {linked.episodes_each:.0f} episodes of a person ({linked.attacker}) names the secret of "
+            f"{percent(linked.secret)} of {linked.people} people."
+        )
     if audit.limit is not None:
         believers = [attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED] or audit.attacks
         worst = max(believers, key=lambda attack: attack.over.value if attack.over else 0.0)

@@ -3,7 +3,9 @@
 Intervals are of the bootstrap over people, or over episodes where every episode is somebody's own: the units that are
 drawn with replacement are those that could have been others. Draws of few units vary too little, so their percentiles
 are taken further out, as far as Student's t goes beyond the normal law (the expanded percentile interval of Hesterberg,
-"What Teachers Should Know About the Bootstrap", 2015).
+"What Teachers Should Know About the Bootstrap", 2015). Units that happen to be alike say nothing about others, so no
+share is surer than as many independent episodes would make it (Clopper-Pearson; for means over classes combined as in
+Zou and Donner, "Construction of confidence limits about effect measures", 2008).
 """
 
 from dataclasses import asdict, dataclass
@@ -11,12 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import stats
 
 from reticent.audit.confidence import Confidence
 from reticent.audit.traces import Traces
-from reticent.estimate import CONFIDENCE_LEVEL, Estimate
+from reticent.estimate import CONFIDENCE_LEVEL, Estimate, rate
 
 # As many draws as fit into this many numbers: few units need percentiles far out, and are cheap to draw.
 DRAWN_NUMBERS, FEWEST_DRAWS, MOST_DRAWS = 2**23, 400, 10_000
@@ -52,13 +54,23 @@ class Resampler:
         drawn = np.where(drawn[:, 1] > 0, drawn[:, 0], np.nan) / np.maximum(drawn[:, 1], 1.0)
         return percentiles(whole[0] / whole[1], drawn, self.weights.shape[1])
 
+    def share(self, happened: Bool[np.ndarray, " N"], among: Bool[np.ndarray, " N"] | None = None) -> Estimate:
+        """How often something happened, in all episodes or among some."""
+        among = np.ones(len(happened), bool) if among is None else among
+        return _wider(self.ratio((happened & among).astype(float), among.astype(float)), rate(happened[among]))
 
-def percentiles(value: float, drawn: Float[np.ndarray, " B"], units: int) -> Estimate:
+
+def percentiles(value: float, drawn: Float[np.ndarray, " B"], units: int, level: float = CONFIDENCE_LEVEL) -> Estimate:
     """The value with the percentiles of draws of so many units; see the head of this file."""
-    reach = stats.t.ppf(0.5 + CONFIDENCE_LEVEL / 2, units - 1) * np.sqrt(units / (units - 1)) if units > 1 else np.inf
+    reach = stats.t.ppf(0.5 + level / 2, units - 1) * np.sqrt(units / (units - 1)) if units > 1 else np.inf
     tail = 100 * stats.norm.sf(reach)
     low, high = np.nanpercentile(drawn, [tail, 100 - tail])
     return Estimate(float(value), float(min(low, value)), float(max(high, value)), "bootstrap")
+
+
+def _wider(drawn: Estimate, other: Estimate) -> Estimate:
+    """The same value, with an interval that holds both."""
+    return Estimate(drawn.value, min(drawn.low, other.low), max(drawn.high, other.high), drawn.interval)
 
 
 @dataclass(frozen=True)
@@ -92,13 +104,12 @@ def named(
     """All measures of beliefs about one label; `guess` is the fair one, which counts for all but plain accuracy."""
     classes = belief.shape[1]
     right = guess == truth
-    hot = np.eye(classes)[truth]
     present = np.isin(np.arange(classes), truth)
-    per_class = [resampler.ratio(hot[:, c] * right, hot[:, c]) if present[c] else None for c in range(classes)]
+    per_class = [resampler.share(right, truth == c) if present[c] else None for c in range(classes)]
     own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
-    gained = np.log2(own) + _entropy_bits(hot.mean(0))
+    gained = np.log2(own) + _entropy_bits(np.bincount(truth) / len(truth))
     return Named(
-        accuracy=resampler.ratio((belief.argmax(1) == truth).astype(float)),
+        accuracy=resampler.share(belief.argmax(1) == truth),
         balanced=balanced(guess, truth, resampler),
         per_class=per_class,
         confidence=resampler.ratio(belief.max(1)),
@@ -107,11 +118,22 @@ def named(
     )
 
 
-def balanced(guess: Int[np.ndarray, " N"], truth: Int[np.ndarray, " N"], resampler: Resampler) -> Estimate:
+def balanced(
+    guess: Int[np.ndarray, " N"],
+    truth: Int[np.ndarray, " N"],
+    resampler: Resampler,
+    level: float = CONFIDENCE_LEVEL,
+) -> Estimate:
     """Mean over classes of how often the class is named right."""
     hot = np.eye(int(truth.max()) + 1)[truth]
     whole, drawn = _balanced(hot * (guess == truth)[:, None], hot, resampler)
-    return percentiles(whole, drawn, resampler.weights.shape[1])
+    classes = [rate(guess[truth == value] == value, level) for value in np.unique(truth)]
+    below, above = (
+        float(np.sqrt(sum((each.value - end) ** 2 for each, end in ends))) / len(classes)
+        for ends in ([(each, each.low) for each in classes], [(each, each.high) for each in classes])
+    )
+    independent = Estimate(whole, whole - below, whole + above, "Clopper-Pearson")
+    return _wider(percentiles(whole, drawn, resampler.weights.shape[1], level), independent)
 
 
 def _balanced(
@@ -176,8 +198,8 @@ def calibration(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"], 
     """How often the largest belief was right, by how large it was."""
     sure, right = belief.max(1), belief.argmax(1) == truth
     tenth = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-    held = [(tenth == b).astype(float) for b in np.unique(tenth)]
-    return [Bin(float(sure @ own / own.sum()), resampler.ratio(right * own, own), int(own.sum())) for own in held]
+    held = [tenth == b for b in np.unique(tenth)]
+    return [Bin(float(sure[own].mean()), resampler.share(right, own), int(own.sum())) for own in held]
 
 
 def calibration_error(bins: list[Bin]) -> float:

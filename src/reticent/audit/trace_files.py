@@ -9,7 +9,7 @@ episodes than asked for, a random part is read.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,10 @@ MOST_SYMBOLS, MOST_LABELS = 1000, 50
 # Releases that are held in memory, counting room for the longest episode in each.
 MOST_CELLS, FEWEST_EPISODES = 2**22, 1000
 ROWS_AT_ONCE = 2**16
+# Squares of larger numbers overflow.
+LARGEST_READING = 1e100
+# What can hold names; a column of nothing but empty cells has no other type.
+NAMES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
 
 
 def trace_table(
@@ -107,6 +111,8 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"Cannot read {str(path)!r} as Parquet: {error}.") from error
     said = _check_columns(schema)
+    if model is not None and said == "reading":
+        raise InputError("A problem knows symbols, and this file holds readings: leave --problem out.")
     needed = [*REQUIRED, *(["person"] if "person" in schema else [])]
     found = table.select(
         pl.len().alias("rows"),
@@ -127,16 +133,33 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
             "into several."
         )
     episodes = min(episodes, MOST_CELLS // longest)
+    whole = table
     if counts["episodes"] > episodes:
         share = int(episodes / counts["episodes"] * 2**64)
         table = table.filter(pl.col("episode").hash(seed) < pl.lit(share, pl.UInt64))
         notes.append(f"About {episodes:,} of {counts['episodes']:,} episodes were drawn at random.")
     kept = [*REQUIRED, said, *(name for name in ("person", "chances") if name in schema)]
     rows = table.select(kept).collect(engine="streaming").sort("episode", "step")
+    notes += [*_lost(whole, rows), *_gaps(rows)]
     if "person" not in schema:
         notes.append("There is no column person: attackers are judged on other episodes, perhaps of the same people.")
     traces = traces_of(rows, said, model or (task.model if task else None))
     return TraceFile(traces, task, counts["rows"], counts["episodes"], tuple(notes))
+
+
+def _lost(table: pl.LazyFrame, rows: pl.DataFrame) -> Iterator[str]:
+    """A sentence for each label with values of which no episode was drawn."""
+    for name in ("secret", "useful"):
+        values = table.select(pl.col(name).unique()).collect(engine="streaming")[name]
+        if lost := sorted(map(str, set(values) - set(rows[name]))):
+            yield f"No episode with the {name} {lost} was drawn, so rare are they: give --episodes a larger number."
+
+
+def _gaps(rows: pl.DataFrame) -> Iterator[str]:
+    """A sentence if steps are left out: they may tell something that no attacker here looks at."""
+    each = rows.group_by("episode").agg(gap=pl.col("step").max() - pl.col("step").min() >= pl.len())
+    if gaps := int(each["gap"].sum()):
+        yield f"The steps of {gaps:,} episodes have gaps. Attackers see the order of releases, not these gaps."
 
 
 def _longest(table: pl.LazyFrame) -> int:
@@ -164,12 +187,16 @@ def _check_columns(schema: Mapping[str, Any]) -> str:
         raise InputError(
             f"One of the columns 'symbol' and 'reading' is needed, and not both; there are {list(schema)}."
         )
+    for name in ("sensor", "secret", "useful", "symbol", "person"):
+        kind = schema.get(name, pl.String())
+        if not (kind.is_integer() or isinstance(kind, NAMES)):
+            raise InputError(f"Column {name!r} must hold names or whole numbers, not {kind}.")
     for name in ("episode", "step"):
         if not schema[name].is_integer():
             raise InputError(f"Column {name!r} must hold whole numbers, not {schema[name]}.")
     kind = schema.get("reading")
     inner = kind.inner if isinstance(kind, pl.List | pl.Array) else kind
-    if inner is not None and not inner.is_numeric():  # type: ignore[union-attr]
+    if inner is not None and not (inner.is_float() or inner.is_integer()):  # type: ignore[union-attr]
         raise InputError(f"Column 'reading' must hold numbers, or lists of as many numbers each, not {kind}.")
     return said[0]
 
@@ -209,7 +236,7 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
         names=names,
     )
     if said == "reading":
-        readings = _readings(releases["reading"])
+        readings = _readings(releases["reading"], sensor)
         return _with(traces, reading=padded_rows(episode, step, readings, shape, 0.0))
     symbol = _index(releases["symbol"], names.symbols, "symbol")
     likelihood = None
@@ -300,8 +327,16 @@ def _chances(column: pl.Series, model: ReleaseModel) -> Float[np.ndarray, "R Z"]
     return chances
 
 
-def _readings(column: pl.Series) -> Float[np.ndarray, "R D"]:
-    return _lists(column, "reading", None).astype(np.float32)
+def _readings(column: pl.Series, sensor: Int[np.ndarray, " R"]) -> Float[np.ndarray, "R D"]:
+    """In units of what is usual of each sensor, before they are rounded to 32 bits: small differences of large numbers
+    may tell everything."""
+    readings = _lists(column, "reading", None).astype(np.float64)
+    if (np.abs(readings) > LARGEST_READING).any():
+        raise InputError(f"Column 'reading' has numbers beyond {LARGEST_READING:g}: give it in other units.")
+    for own in (sensor == each for each in np.unique(sensor)):
+        spread = readings[own].std(0)
+        readings[own] = (readings[own] - readings[own].mean(0)) / np.where(spread > 0, spread, 1.0)
+    return readings.astype(np.float32)
 
 
 def _lists(column: pl.Series, name: str, width: int | None) -> np.ndarray:

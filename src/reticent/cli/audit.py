@@ -1,5 +1,6 @@
 """`reticent audit`."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,8 @@ class AuditCommand:
         with console().status("Reading ...") as status:
             found = self._found(lambda what: status.update(f"{what[0].upper()}{what[1:]} ..."))
             subject = str(self.policy or self.traces)
-            found = {"title": f"Audit of {Path(subject).name}", "subject": subject, **found, "provenance": provenance()}
+            about = {"title": f"Audit of {Path(subject).name}", "subject": subject, "digest": _digest(Path(subject))}
+            found = {**about, "seed": self.seed, **found, "provenance": provenance()}
             (self.out / "audit.json").write_text(json.dumps(found, indent=1))
             status.update("Drawing the report ...")
             page = write_audit_report(self.out)
@@ -69,7 +71,7 @@ class AuditCommand:
         else:
             _print(found, page)
         # As a test would: whoever runs this in a pipeline sees that something is not as it must be.
-        if not found["passed"]:
+        if found["passed"] is False:
             raise SystemExit(1)
 
     def _found(self, tell: Any) -> dict[str, Any]:
@@ -112,6 +114,11 @@ class AuditCommand:
         return {**found, "baselines": [], "same_utility": [], "forgotten": [], "carried": [], "wrong_models": []}
 
 
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _print(found: dict[str, Any], page: Path) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
@@ -126,7 +133,10 @@ def _print(found: dict[str, Any], page: Path) -> None:
         table.add_column(heading, justify="left" if heading in ("attacker", "learned from") else "right", no_wrap=True)
     for attacker, learned_from, secret, useful, *_ in attack_rows(found):
         table.add_row(attacker, learned_from, secret, useful)
-    Console().print(table)
+    # Wide enough for all numbers, also where nobody says how wide it is.
+    wide = Console()
+    wide.width = max(wide.width, 100)
+    wide.print(table)
     for each in found["observers"]:
         print(f"Who sees {each['observer']}: {spaced(each['secret']['balanced'])} ({each['attacker']}).")
     for check in found["checks"]:

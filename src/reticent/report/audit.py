@@ -22,8 +22,8 @@ CAPTIONS = {
     "same_utility": "To the left is better: less of the secret for as much of the useful value.",
     "sessions": "The same secret in one session after the other. Forgotten: every session starts anew, and an "
     "adversary adds them up. Carried: sessions go on from the last belief.",
-    "wrong_spread": "Sensors that are sharper (left of 1) or noisier than the model says. The adversary knows how "
-    "sharp they are; the device does not.",
+    "wrong_spread": "Readings whose laws are sharper (left of 1) or flatter than the model says. The adversary knows "
+    "how sharp they are; the device does not.",
     "wrong_distance": "Readings of different hidden pairs that lie further apart (right of 1) or closer together than "
     "the model says.",
     "wrong_others": "Readings that are now and then those of another hidden pair. The adversary knows how often.",
@@ -71,6 +71,8 @@ def write_audit_report(folder: Path) -> Path:
         sessions=_session_rows(found),
         settings={
             "what was audited": found["subject"],
+            "its SHA-256": found["digest"],
+            "seed": found["seed"],
             "judged on": f"{found['episodes']:,} episodes"
             + (
                 f" of {found['people']} people, each judged by attackers who had not met them"
@@ -115,7 +117,7 @@ def _interval(estimate: dict[str, float]) -> str:
 def _leakage(found: dict[str, Any]) -> list[list[str]]:
     kinds = ("shannon_bits", "min_entropy_bits", "maximal_bits")
     rows = [
-        [f"one raw reading of {each['sensor']} (exact)", *(f"{each[kind]:.3f}" for kind in kinds)]
+        [f"one raw reading of {each['sensor']} (exact for the model)", *(f"{each[kind]:.3f}" for kind in kinds)]
         for each in found["channels"]
     ]
     if whole := found["leakage"]:
@@ -201,9 +203,7 @@ def _dots(rows: list[dict[str, Any]], title: str, found: dict[str, Any], heading
     axis = alt.X("value:Q", title="balanced accuracy", axis=alt.Axis(format="~%")).scale(zero=False)
     dots = base.mark_point(filled=True, size=50).encode(x=axis)
     bars = base.mark_rule().encode(x="low:Q", x2="high:Q")
-    guess = pl.DataFrame(
-        {"label": ["secret S", "useful U"], "value": [1 / len(found["secrets"]), 1 / len(found["useful"])]}
-    )
+    guess = pl.DataFrame({"label": ["secret S", "useful U"], "value": [found["guess_secret"], found["guess_useful"]]})
     lines = alt.Chart(guess).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="value:Q", color=colour)
     return alt.layer(lines, bars, dots).properties(title=heading)
 
@@ -295,12 +295,14 @@ def same_utility(found: dict[str, Any]) -> Figure:
 
 
 def sessions(found: dict[str, Any]) -> Figure:
-    """The adversary's confidence in the secret over sessions."""
+    """Over sessions: people of whom the adversary became too sure; without a bound, how sure it is on average."""
+    measure = "violation_rate" if found["limit"] else "confidence"
     rows = [
-        {"way": way, "sessions": each["sessions"], **each["confidence"]}
+        {"way": way, "sessions": each["sessions"], **each[measure]}
         for way in ("forgotten", "carried")
         for each in found[way]
     ]
+    heading = f"people of whom {found['limit']:g} was reached" if found["limit"] else "mean confidence in the secret"
     base = alt.Chart(pl.DataFrame(rows)).encode(
         x=alt.X("sessions:Q", title="sessions with the same secret"),
         color=alt.Color(
@@ -311,14 +313,9 @@ def sessions(found: dict[str, Any]) -> Figure:
         ),
         tooltip=["way", "sessions", "value", "low", "high"],
     )
-    line = base.mark_line(point=True).encode(
-        y=alt.Y("value:Q", title="mean confidence in the secret").scale(domain=(1 / len(found["secrets"]), 1))
-    )
-    layers = [base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q"), line]
-    if found["limit"]:
-        bound = alt.Chart(pl.DataFrame({"value": [found["limit"]]}))
-        layers.append(bound.mark_rule(strokeDash=[4, 3], color="#888888").encode(y="value:Q"))
-    return alt.layer(*layers).properties(title="Session after session")
+    y = alt.Y("value:Q", title=heading, axis=alt.Axis(format="~%"), scale=alt.Scale(domain=(0, 1)))
+    band = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
+    return alt.layer(band, base.mark_line(point=True).encode(y=y)).properties(title="Session after session")
 
 
 def wrong_model(found: dict[str, Any], change: str) -> Figure:
