@@ -30,6 +30,7 @@ def entry_after(last: Entry | None, subject: str = "ada", **changed) -> Entry:
         "step": 0 if last is None or last.symbol is None else last.step + 1,
         "sensor": "gyroscope",
         "symbol": "code 3",
+        "chances": (0.0, 0.25),
         "belief": ((0.1, 0.2), (0.3, 0.4)),
         "spent_bits": 0.1 if last is None else last.spent_bits + 0.1,
         "policy": POLICY,
@@ -44,7 +45,7 @@ def chain(subject: str, length: int, last: Entry | None = None) -> list[Entry]:
     for _ in range(length):
         last = entry_after(last, subject)
         if last.number % 5 == 4:
-            last = Entry(**{**fields_of(last), "sensor": "stop", "symbol": None})
+            last = Entry(**{**fields_of(last), "sensor": "stop", "symbol": None, "chances": None})
         entries.append(last)
     return entries
 

@@ -23,9 +23,9 @@ NAMES = ["Zoë", "ada", "a b/c#+%s?", "ada ", "\U0001f642", "\u00e9"]
 
 
 def test_the_hash_by_hand():
-    entry = Entry("ada", 0, 12.0, 0, 0, "stop", None, ((0.25, 0.75),), 0.1, "p", "")
+    entry = Entry("ada", 0, 12.0, 0, 0, "stop", None, None, ((0.25, 0.75),), 0.1, "p", "")
     text = (
-        '{"before":"","belief":[[0.25,0.75]],"number":0,"policy":"p","sensor":"stop","session":0,"spent_bits":0.1,'
+        '{"before":"","belief":[[0.25,0.75]],"chances":null,"number":0,"policy":"p","sensor":"stop","session":0,"spent_bits":0.1,'
         '"step":0,"subject":"ada","symbol":null,"time":12.0}'
     )
     assert entry.canonical() == text
@@ -52,6 +52,7 @@ def test_minus_zero_hashes_as_zero():
         ({"time": float("nan")}, "not finite"),
         ({"spent_bits": float("inf")}, "not finite"),
         ({"belief": ((0.5, float("nan")),)}, "not finite"),
+        ({"chances": (0.5, float("inf"))}, "not finite"),
     ],
 )
 def test_nonsense_is_no_entry(changed, sentence):
@@ -81,7 +82,8 @@ def test_every_digit_is_kept(place):
         # All magnitudes, down to numbers that are not normal.
         belief = (rng.random((2, 3)) * 10.0 ** rng.integers(-320, 300, (2, 3))).tolist()
         bits, seconds = (rng.random(2) * 10.0 ** rng.integers(-320, 300, 2)).tolist()
-        last = entry_after(last, belief=tuple(map(tuple, belief)), spent_bits=bits, time=seconds)
+        chances = tuple((rng.random(4) * 10.0 ** rng.integers(-320, 1, 4)).tolist())
+        last = entry_after(last, chances=chances, belief=tuple(map(tuple, belief)), spent_bits=bits, time=seconds)
         written.append(last)
     with place.open() as ledger:
         ledger.append(written)
@@ -254,6 +256,7 @@ EDITS = {
     "step": 9,
     "sensor": "stop",
     "symbol": "code 4",
+    "chances": "[0.0,0.25000000000000006]",
     "belief": "[[0.1,0.2],[0.3,0.4000000000000001]]",
     "spent_bits": 0.30000000000000001,
     "policy": "",
@@ -301,6 +304,7 @@ CHANGES = {
     "step": st.integers(-(2**62), 2**62),
     "spent_bits": st.floats(allow_nan=False, allow_infinity=False),
     "belief": st.tuples(st.tuples(st.floats(0, 1), st.floats(0, 1))),
+    "chances": st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)),
     "symbol": st.none() | st.text(),
 }
 

@@ -19,7 +19,7 @@ from reticent.gateway.service import Settings
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import tells_both, two_binary_sensors
-from tests.gateway.parts import NOON, Place, coarsened, task
+from tests.gateway.parts import NOON, Place, coarsened, follow, task
 from tests.problems import random_model
 
 
@@ -46,8 +46,7 @@ def test_what_leaves_is_on_disk_with_the_belief_that_it_leads_to(place):
     assert [Outgoing(e.subject, e.session, e.step, e.sensor, e.symbol) for e in entries] == sent
     standing = place.runtime.first()
     for entry in entries:
-        sensor = place.runtime.sensors.index(entry.sensor)
-        standing = place.runtime.follow(standing, sensor, place.runtime.symbols.index(entry.symbol))
+        standing = follow(place.runtime, standing, entry)
         assert np.allclose(entry.belief, standing.belief, rtol=0, atol=1e-12)
         assert entry.spent_bits == pytest.approx(standing.spent_bits, abs=1e-12)
         assert entry.policy == place.runtime.digest
@@ -66,8 +65,7 @@ def test_it_stops_rests_and_begins_a_session_that_remembers(place):
     assert not np.allclose(known, standing.belief.sum(1))
     entry = list(place.ledger.entries("ada"))[-1]
     before = place.runtime.next_session(_standing(place, 4))
-    sensor = place.runtime.sensors.index(entry.sensor)
-    after = place.runtime.follow(before, sensor, place.runtime.symbols.index(entry.symbol))
+    after = follow(place.runtime, before, entry)
     assert np.allclose(entry.belief, after.belief, rtol=0, atol=1e-12)
     assert np.allclose(before.belief.sum(1), known)
 
@@ -85,8 +83,7 @@ def test_subjects_have_beliefs_of_their_own(place):
     ada, bob = (list(place.ledger.entries(name)) for name in ("ada", "bob"))
     assert [entry.number for entry in ada] == [0, 1]
     assert [entry.number for entry in bob] == [0]
-    sensor = place.runtime.sensors.index(bob[0].sensor)
-    alone = place.runtime.follow(place.runtime.first(), sensor, place.runtime.symbols.index(bob[0].symbol))
+    alone = follow(place.runtime, place.runtime.first(), bob[0])
     assert np.allclose(bob[0].belief, alone.belief, rtol=0, atol=1e-12)
 
 

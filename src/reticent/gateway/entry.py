@@ -24,6 +24,7 @@ COLUMNS = (
     "step",
     "sensor",
     "symbol",
+    "chances",
     "belief",
     "spent_bits",
     "policy",
@@ -48,6 +49,9 @@ class Entry:
     """A sensor's name, or "stop"."""
     symbol: str | None
     """What was sent; nothing for a stop."""
+    chances: tuple[float, ...] | None
+    """The public rule in force, as far as this symbol goes: of each reading the chance of being sent as this symbol.
+    None where readings are sent as they are, and for a stop."""
     belief: tuple[tuple[float, ...], ...]
     spent_bits: float
     policy: str
@@ -64,8 +68,8 @@ class Entry:
             raise InputError(f"Entry {self.number} of {self.subject!r} does not say which entry was before it.")
         if not (math.isfinite(self.time) and math.isfinite(self.spent_bits)):
             raise InputError(f"Entry {self.number} of {self.subject!r} holds numbers that are not finite.")
-        if not all(math.isfinite(cell) for row in self.belief for cell in row):
-            raise InputError(f"Entry {self.number} of {self.subject!r} has a belief that is not finite.")
+        if not all(math.isfinite(cell) for row in (*self.belief, self.chances or ()) for cell in row):
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a belief or chances that are not finite.")
 
     @cached_property
     def hash(self) -> str:
@@ -78,6 +82,7 @@ class Entry:
         # Minus zero is zero: databases do not tell them apart.
         fields["time"], fields["spent_bits"] = self.time + 0.0, self.spent_bits + 0.0
         fields["belief"] = [[cell + 0.0 for cell in row] for row in self.belief]
+        fields["chances"] = None if self.chances is None else [chance + 0.0 for chance in self.chances]
         return _canonical(fields)
 
     @property
@@ -87,8 +92,9 @@ class Entry:
 
 
 def row_of(entry: Entry) -> tuple[Any, ...]:
-    """The entry as a row of a table, in the order of COLUMNS; the belief as JSON text."""
-    fields = {**vars(entry), "belief": _canonical(entry.belief), "hash": entry.hash}
+    """The entry as a row of a table, in the order of COLUMNS; belief and chances as JSON text."""
+    chances = None if entry.chances is None else _canonical(entry.chances)
+    fields = {**vars(entry), "belief": _canonical(entry.belief), "chances": chances, "hash": entry.hash}
     return tuple(fields[name] for name in COLUMNS)
 
 
@@ -97,8 +103,9 @@ def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
     fields = dict(zip(COLUMNS, row, strict=True))
     stored = fields.pop("hash")
     belief = tuple(tuple(map(float, cells)) for cells in json.loads(fields["belief"]))
+    chances = None if fields["chances"] is None else tuple(map(float, json.loads(fields["chances"])))
     numbers = {name: float(fields[name]) for name in ("time", "spent_bits")}
-    return Entry(**{**fields, **numbers, "belief": belief}), stored
+    return Entry(**{**fields, **numbers, "belief": belief, "chances": chances}), stored
 
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode

@@ -35,15 +35,16 @@ TYPES = dict.fromkeys(COLUMNS, "text") | {
     **dict.fromkeys(("number", "session", "step"), "bigint"),
     **dict.fromkeys(("time", "spent_bits"), "double precision"),
 }
-# Ordered by code points, as in SQLite. `belief` stays text: a JSON type would not keep every digit.
+# Ordered by code points, as in SQLite. `belief` and `chances` stay text: a JSON type would not keep every digit.
 SCHEMA = f"""
 CREATE SCHEMA reticent;
 CREATE TABLE reticent.version (number integer NOT NULL);
 INSERT INTO reticent.version VALUES ({VERSION});
 CREATE TABLE reticent.entries (
     subject text COLLATE "C" NOT NULL, number bigint NOT NULL, time double precision NOT NULL, session bigint NOT NULL,
-    step bigint NOT NULL, sensor text NOT NULL, symbol text, belief text NOT NULL, spent_bits double precision NOT NULL,
-    policy text NOT NULL, before text NOT NULL, hash text NOT NULL, PRIMARY KEY (subject, number)
+    step bigint NOT NULL, sensor text NOT NULL, symbol text, chances text, belief text NOT NULL,
+    spent_bits double precision NOT NULL, policy text NOT NULL, before text NOT NULL, hash text NOT NULL,
+    PRIMARY KEY (subject, number)
 );
 CREATE FUNCTION reticent.refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'entries are never changed or removed'; END $$;

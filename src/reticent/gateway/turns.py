@@ -6,6 +6,7 @@ anything of it holds.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,15 @@ OTHER_POLICY = (
     "The ledger holds this subject's belief under another policy file, which does not carry over. Start with that "
     "policy file, or with a ledger of its own."
 )
+
+
+class What(NamedTuple):
+    """What an entry tells: a release with its rule, or a stop."""
+
+    step: int
+    sensor: str
+    symbol: str | None = None
+    chances: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -68,8 +78,8 @@ class Turns:
         assert place.decision.sensor is not None
         sensor, rng = place.decision.sensor, self.rng()
         sent, standing = self.runtime.release(place.standing, place.decision, reading, rng)
-        step, symbol = place.standing.step, self.runtime.symbols[sent.symbol]
-        entry = self._entry(name, place, standing, (step, self.runtime.sensors[sensor], symbol), now)
+        what = What(place.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
+        entry = self._entry(name, place, standing, what, now)
         tallies = self._counted(place.tallies, sensor, sent)
         place = Place(standing, entry.number, entry.hash, now, tallies=tallies)
         if self.drift_check and tallies[sensor].drifted:
@@ -84,19 +94,19 @@ class Turns:
             return replace(place, decision=decision), []
         if place.standing.step == 0:
             return replace(place, resting_since=now), []
-        entry = self._entry(name, place, place.standing, (place.standing.step, STOP, None), now)
+        entry = self._entry(name, place, place.standing, What(place.standing.step, STOP), now)
         return replace(place, number=entry.number, hash=entry.hash, time=now, resting_since=now), [entry]
 
-    def _entry(self, name: str, place: Place, after: Standing, what: tuple[int, str, str | None], now: float) -> Entry:
-        step, sensor, symbol = what
+    def _entry(self, name: str, place: Place, after: Standing, what: What, now: float) -> Entry:
         return Entry(
             subject=name,
             number=place.number + 1,
             time=now,
             session=after.session,
-            step=step,
-            sensor=sensor,
-            symbol=symbol,
+            step=what.step,
+            sensor=what.sensor,
+            symbol=what.symbol,
+            chances=None if what.chances is None else tuple(what.chances.tolist()),
             belief=tuple(map(tuple, after.belief.tolist())),
             spent_bits=float(after.spent_bits),
             policy=self.runtime.digest,
