@@ -26,6 +26,7 @@ def entry_after(last: Entry | None, subject: str = "ada", **changed) -> Entry:
         "subject": subject,
         "number": 0 if last is None else last.number + 1,
         "time": 1.7e9 if last is None else last.time + 1.5,
+        "measured": 1.7e9 - 0.5 if last is None else last.measured + 1.5,
         "session": 0 if last is None else last.session + (last.symbol is None),
         "step": 0 if last is None or last.symbol is None else last.step + 1,
         "sensor": "gyroscope",
@@ -45,7 +46,8 @@ def chain(subject: str, length: int, last: Entry | None = None) -> list[Entry]:
     for _ in range(length):
         last = entry_after(last, subject)
         if last.number % 5 == 4:
-            last = Entry(**{**fields_of(last), "sensor": "stop", "symbol": None, "chances": None})
+            measured = entries[-1].measured
+            last = Entry(**{**fields_of(last), "measured": measured, "sensor": "stop", "symbol": None, "chances": None})
         entries.append(last)
     return entries
 

@@ -23,9 +23,9 @@ NAMES = ["Zoë", "ada", "a b/c#+%s?", "ada ", "\U0001f642", "\u00e9"]
 
 
 def test_the_hash_by_hand():
-    entry = Entry("ada", 0, 12.0, 0, 0, "stop", None, None, ((0.25, 0.75),), 0.1, "p", "")
+    entry = Entry("ada", 0, 12.0, 11.5, 0, 0, "stop", None, None, ((0.25, 0.75),), 0.1, "p", "")
     text = (
-        '{"before":"","belief":[[0.25,0.75]],"chances":null,"number":0,"policy":"p","sensor":"stop","session":0,"spent_bits":0.1,'
+        '{"before":"","belief":[[0.25,0.75]],"chances":null,"measured":11.5,"number":0,"policy":"p","sensor":"stop","session":0,"spent_bits":0.1,'
         '"step":0,"subject":"ada","symbol":null,"time":12.0}'
     )
     assert entry.canonical() == text
@@ -50,6 +50,7 @@ def test_minus_zero_hashes_as_zero():
         ({"before": "ab"}, "which entry was before"),
         ({"step": -1}, "which entry was before"),
         ({"time": float("nan")}, "not finite"),
+        ({"measured": float("-inf")}, "not finite"),
         ({"spent_bits": float("inf")}, "not finite"),
         ({"belief": ((0.5, float("nan")),)}, "not finite"),
         ({"chances": (0.5, float("inf"))}, "not finite"),
@@ -254,6 +255,7 @@ EDITS = {
     "time": 1.5,
     "session": 1,
     "step": 9,
+    "measured": 1.7e9 + 17,
     "sensor": "stop",
     "symbol": "code 4",
     "chances": "[0.0,0.25000000000000006]",
@@ -300,6 +302,7 @@ FIELDS = [field.name for field in dataclasses.fields(Entry)]
 CHANGES = {
     "number": st.integers(-(2**62), 2**62),
     "time": st.floats(allow_nan=False, allow_infinity=False),
+    "measured": st.floats(allow_nan=False, allow_infinity=False),
     "session": st.integers(-(2**62), 2**62),
     "step": st.integers(-(2**62), 2**62),
     "spent_bits": st.floats(allow_nan=False, allow_infinity=False),

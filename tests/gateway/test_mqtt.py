@@ -48,6 +48,7 @@ class Outside:
 
     def __init__(self, port: int, **security) -> None:
         self.heard: list[tuple[str, dict, bool]] = []
+        self._now = 0.0
         self._client = paho.Client(CallbackAPIVersion.VERSION2)
         if "username" in security:
             self._client.username_pw_set(security["username"], security["password"])
@@ -71,7 +72,9 @@ class Outside:
 
     def say(self, subject="ada", sensor=None, payload=None, retain=False, symbol="1.87") -> None:
         for each in [sensor] if sensor else ("a0", "a1", "a2"):
-            said = json.dumps({"symbol": symbol}) if payload is None else payload
+            # Every reading is newer than the one before it.
+            self._now = max(time.time(), self._now + 1e-6)
+            said = json.dumps({"symbol": symbol, "time": self._now}) if payload is None else payload
             told = self._client.publish(f"in/{subject}/{each}", said, 1, retain)
             if retain:
                 told.wait_for_publish(20)
@@ -162,16 +165,17 @@ def test_garbage_and_odd_topics_are_counted_and_do_no_harm(tmp_path, mosquitto):
         outside.say(payload=b'{"symbol": NaN}', sensor="a0")
         outside.say(payload=b'{"symbol": "1.87", "subject": "bob"}', sensor="a0")
         outside.say(payload=b"x" * (LONGEST_MESSAGE + 1), sensor="a0")
+        outside.say(payload=b'{"symbol": "1.87"}', sensor="a0")
         outside.say("", sensor="a0")
         outside.say(" ada", sensor="a0")
         outside.say("ada", sensor="nose")
         outside.say("a/b", sensor="a0")
         outside._client.publish("in/ada", '{"symbol": "1.87"}', 1)
-        until(lambda: counters["malformed"] == 6 and counters["oversized"] == 1 and counters["unknown"] == 1)
+        until(lambda: counters["malformed"] == 7 and counters["oversized"] == 1 and counters["unknown"] == 1)
         outside.say()
         until(lambda: outside.releases())
         assert service.gateway.trouble is None
-        until(lambda: counters["received"] == 8 + 3)
+        until(lambda: counters["received"] == 9 + 3)
 
 
 def test_retained_readings_are_not_used(tmp_path, mosquitto):
@@ -238,7 +242,7 @@ def test_what_was_decided_but_not_delivered_is_sent_after_reconnecting(tmp_path,
 
 def test_after_a_restart_what_was_not_delivered_comes_first(tmp_path, mosquitto):
     place = Place(tmp_path)
-    [lost] = place.gateway.handle([place.message(time=None)])
+    [lost] = place.gateway.handle([place.message()])
     place.ledger.close()
     with closing(Outside(mosquitto.port)) as outside:
         with closing(Running(tmp_path, Broker("127.0.0.1", mosquitto.port))):

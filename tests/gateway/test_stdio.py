@@ -79,6 +79,15 @@ def test_garbage_is_counted_and_does_no_harm(tmp_path):
     place.ledger.close()
 
 
+def test_with_a_shared_ledger_a_line_must_say_its_time(tmp_path):
+    place = Piped(tmp_path)
+    place.ledger.shared = True
+    assert place.serve(reading()) == []
+    assert place.gateway.counters["malformed"] == 3
+    assert len(place.serve(reading(time=place.clock.now))) == 1
+    place.ledger.close()
+
+
 def test_what_was_not_delivered_comes_first(tmp_path):
     place = Piped(tmp_path)
     [lost] = place.gateway.handle([place.message()])

@@ -70,6 +70,7 @@ def _entry(runtime, entries, subject, standing, what):
         sensor=what.sensor,
         symbol=what.symbol,
         chances=None if what.chances is None else tuple(what.chances.tolist()),
+        **({} if what.symbol is not None else {"measured": entries[-1].measured}),
         belief=tuple(map(tuple, standing.belief.tolist())),
         spent_bits=float(standing.spent_bits),
         policy=runtime.digest,
@@ -137,7 +138,7 @@ number = st.integers(-(2**62), 2**62)
 real = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = {
     **dict.fromkeys(("number", "session", "step"), number | real | text),
-    **dict.fromkeys(("time", "spent_bits"), real | number | text),
+    **dict.fromkeys(("time", "measured", "spent_bits"), real | number | text),
     "symbol": st.none() | text | st.binary(max_size=5),
 }
 
@@ -224,6 +225,8 @@ def test_an_entry_with_its_own_hash_made_right_breaks_the_chain(sealed, tmp_path
     ("number", "changed", "sentence"),
     [
         (2, {"time": 0.0}, "is older than the entry before it"),
+        (2, {"measured": 1.7e9 + 1.0}, "not newer than the one before it"),
+        (4, {"measured": 1.7e9 + 17.0}, "not newer than the one before it"),
         (2, {"step": 3}, "is step 3 of session 0, which cannot follow"),
         (2, {"session": 1}, "is step 2 of session 1"),
         (2, {"session": 1, "step": 0}, None),

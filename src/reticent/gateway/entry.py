@@ -20,6 +20,7 @@ COLUMNS = (
     "subject",
     "number",
     "time",
+    "measured",
     "session",
     "step",
     "sensor",
@@ -31,6 +32,7 @@ COLUMNS = (
     "before",
     "hash",
 )
+REALS = ("time", "measured", "spent_bits")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class Entry:
     """0, 1, 2, ... per subject: the place in the chain."""
     time: float
     """Seconds since the epoch, by the gateway's clock."""
+    measured: float
+    """When the newest reading of this subject that was released so far was measured, by its sensor's clock. It stays
+    here: by it a reading that comes again is known."""
     session: int
     step: int
     """Of the release within the session, from 0; for a stop: releases made."""
@@ -66,7 +71,7 @@ class Entry:
             raise InputError(f"A release has a symbol and a stop has none, but {self.sensor!r} has {self.symbol!r}.")
         if min(self.number, self.session, self.step) < 0 or (self.number == 0) != (self.before == ""):
             raise InputError(f"Entry {self.number} of {self.subject!r} does not say which entry was before it.")
-        if not (math.isfinite(self.time) and math.isfinite(self.spent_bits)):
+        if not all(map(math.isfinite, (self.time, self.measured, self.spent_bits))):
             raise InputError(f"Entry {self.number} of {self.subject!r} holds numbers that are not finite.")
         if not all(math.isfinite(cell) for row in (*self.belief, self.chances or ()) for cell in row):
             raise InputError(f"Entry {self.number} of {self.subject!r} has a belief or chances that are not finite.")
@@ -80,7 +85,7 @@ class Entry:
         """The text that is hashed."""
         fields = {name: getattr(self, name) for name in COLUMNS[:-1]}
         # Minus zero is zero: databases do not tell them apart.
-        fields["time"], fields["spent_bits"] = self.time + 0.0, self.spent_bits + 0.0
+        fields |= {name: fields[name] + 0.0 for name in REALS}
         fields["belief"] = [[cell + 0.0 for cell in row] for row in self.belief]
         fields["chances"] = None if self.chances is None else [chance + 0.0 for chance in self.chances]
         return _canonical(fields)
@@ -104,7 +109,7 @@ def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
     stored = fields.pop("hash")
     belief = tuple(tuple(map(float, cells)) for cells in json.loads(fields["belief"]))
     chances = None if fields["chances"] is None else tuple(map(float, json.loads(fields["chances"])))
-    numbers = {name: float(fields[name]) for name in ("time", "spent_bits")}
+    numbers = {name: float(fields[name]) for name in REALS}
     return Entry(**{**fields, **numbers, "belief": belief, "chances": chances}), stored
 
 

@@ -48,8 +48,12 @@ class Counts:
 
 
 class Ledger(abc.ABC):
-    """Append-only and durable. One thread uses it: the first that calls anything but `close`."""
+    """Append-only and durable. One thread uses it: the first that calls anything but `close`.
 
+    `shared`: several gateways may write it.
+    """
+
+    shared = False
     _thread: int | None = None
 
     @abc.abstractmethod

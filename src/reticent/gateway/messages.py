@@ -61,17 +61,17 @@ class Outgoing:
         return json.dumps(fields, ensure_ascii=False).encode()
 
 
-def parse_line(line: bytes) -> Message:
+def parse_line(line: bytes, needs_time: bool = False) -> Message:
     """A message from one line of JSON."""
-    return _message(_object(line))
+    return _message(_object(line), needs_time)
 
 
 def parse_payload(subject: str, sensor: str, payload: bytes) -> Message:
-    """A message whose subject and sensor were said by its topic."""
+    """A message whose subject and sensor were said by its topic. A broker may bring it twice: it must say its time."""
     fields = _object(payload)
     if twice := sorted({"subject", "sensor"} & set(fields)):
         raise Refused("malformed", f"a payload says {twice}, but the topic does already")
-    return _message({**fields, "subject": subject, "sensor": sensor})
+    return _message({**fields, "subject": subject, "sensor": sensor}, needs_time=True)
 
 
 def check_subject(name: Any) -> str:
@@ -108,7 +108,7 @@ def _not_a_number(_: str) -> NoReturn:
     raise ValueError("not a finite number")
 
 
-def _message(fields: dict[str, Any]) -> Message:
+def _message(fields: dict[str, Any], needs_time: bool) -> Message:
     if set(fields) - FIELDS:
         raise Refused("malformed", f"a message has fields other than {sorted(FIELDS)}")
     given = [name for name in VALUES if name in fields]
@@ -116,6 +116,8 @@ def _message(fields: dict[str, Any]) -> Message:
         raise Refused("malformed", f"a message has one of {', '.join(VALUES)}, not {len(given)}")
     if "sample" in given and "time" not in fields:
         raise Refused("malformed", "a sample does not say its time")
+    if needs_time and "time" not in fields:
+        raise Refused("malformed", "a message does not say its time, so if it came twice nobody would know: add 'time'")
     sensor = fields.get("sensor")
     if not isinstance(sensor, str):
         raise Refused("malformed", "a message does not name its sensor")

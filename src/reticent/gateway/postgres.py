@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reticent.errors import InputError
-from reticent.gateway.entry import COLUMNS, Entry, row_of
+from reticent.gateway.entry import COLUMNS, REALS, Entry, row_of
 from reticent.gateway.ledger import CLOSED, Head, Ledger, LedgerTrouble, judged
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SETTINGS = {
 }
 TYPES = dict.fromkeys(COLUMNS, "text") | {
     **dict.fromkeys(("number", "session", "step"), "bigint"),
-    **dict.fromkeys(("time", "spent_bits"), "double precision"),
+    **dict.fromkeys(REALS, "double precision"),
 }
 # Ordered by code points, as in SQLite. `belief` and `chances` stay text: a JSON type would not keep every digit.
 SCHEMA = f"""
@@ -41,10 +41,10 @@ CREATE SCHEMA reticent;
 CREATE TABLE reticent.version (number integer NOT NULL);
 INSERT INTO reticent.version VALUES ({VERSION});
 CREATE TABLE reticent.entries (
-    subject text COLLATE "C" NOT NULL, number bigint NOT NULL, time double precision NOT NULL, session bigint NOT NULL,
-    step bigint NOT NULL, sensor text NOT NULL, symbol text, chances text, belief text NOT NULL,
-    spent_bits double precision NOT NULL, policy text NOT NULL, before text NOT NULL, hash text NOT NULL,
-    PRIMARY KEY (subject, number)
+    subject text COLLATE "C" NOT NULL, number bigint NOT NULL, time double precision NOT NULL,
+    measured double precision NOT NULL, session bigint NOT NULL, step bigint NOT NULL, sensor text NOT NULL,
+    symbol text, chances text, belief text NOT NULL, spent_bits double precision NOT NULL, policy text NOT NULL,
+    before text NOT NULL, hash text NOT NULL, PRIMARY KEY (subject, number)
 );
 CREATE FUNCTION reticent.refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'entries are never changed or removed'; END $$;
@@ -76,6 +76,8 @@ ON CONFLICT (subject) DO UPDATE SET number = greatest(delivered.number, excluded
 
 class PostgresLedger(Ledger):
     """A ledger that several gateways share."""
+
+    shared = True
 
     def __init__(self, where: str, read_only: bool = False) -> None:
         try:

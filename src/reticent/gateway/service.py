@@ -5,6 +5,7 @@ Whatever is not right, nothing is released: `trouble` says why and how to mend i
 """
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
@@ -43,7 +44,7 @@ class Settings:
     rest: float = 60.0
     """Seconds between a stop and the next session of the same subject."""
     stale: float = 30.0
-    """A reading whose time is further from the gateway's clock than this many seconds is dropped."""
+    """A reading that is older than this many seconds is dropped."""
     subjects: int = 10_000
     """Subjects kept in memory; others come back from the ledger."""
     drift_check: bool = True
@@ -102,6 +103,12 @@ class Gateway:
         """Why nothing is released now, and how to mend it."""
         with self._lock:
             return self._troubles.sentence
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether every message must say when it was measured: of what came by another gateway nothing else tells a
+        reading that comes again from a new one."""
+        return self._ledger.shared
 
     @property
     def stopped(self) -> bool:
@@ -230,7 +237,7 @@ class Gateway:
         if not self._in_order:
             # The clock turned out to be behind this subject.
             return "trouble"
-        if untimely := subject.untimely(message, sensor, batch.now, self.settings.stale):
+        if untimely := subject.untimely(message, sensor, place.measured, batch.now, self.settings.stale):
             return untimely
         if place.blocked:
             return "blocked"
@@ -250,17 +257,16 @@ class Gateway:
         if message.symbol is not None and message.symbol not in self._encoder.symbols:
             return "unknown"
         try:
-            reading, time = self._reading(message, subject, place.decision.sensor, batch.now)
+            reading, time = self._reading(message, subject, place, batch.now)
         except InputError:
             return "unfit"
         if reading is None:
             return "gathered"
-        if time < batch.now - self.settings.stale:
-            # A window that was begun before a long silence ends only now.
+        if time < batch.now - self.settings.stale or time <= place.measured:
+            # A window that was begun before a long silence, or before another sensor was asked, ends only now.
             return "stale"
-        subject.newest = time
         try:
-            place, entries = self._turns.release(message.subject, place, reading, batch.now)
+            place, entries = self._turns.release(message.subject, place, reading, time, batch.now)
         except ImpossibleReading:
             if self.settings.drift_check:
                 self._block(message.subject)
@@ -274,9 +280,14 @@ class Gateway:
         batch.entries += entries
         return "released"
 
-    def _reading(self, message: Message, subject: Subject, sensor: int, now: float) -> tuple[int | None, float]:
+    def _reading(self, message: Message, subject: Subject, place: Place, now: float) -> tuple[int | None, float]:
         """Which reading the message brings, if it brings one, and of when it is; samples are gathered into windows."""
-        time = now if message.time is None else message.time
+        assert place.decision is not None
+        assert place.decision.sensor is not None
+        sensor, time = place.decision.sensor, message.time
+        if time is None:
+            # It is of now, and newer than what was released before it, even where that came in the same moment.
+            time = max(now, math.nextafter(place.measured, math.inf))
         if message.symbol is not None:
             return self._encoder.named(message.symbol), time
         if message.reading is not None:
@@ -300,7 +311,6 @@ class Gateway:
             found = replace(found, blocked=DRIFT)
         elif found.blocked:
             _log.warning("Subject %r: %s", name, found.blocked)
-        subject.newest = max(subject.newest, found.time)
         self._newest_time = max(self._newest_time, found.time)
         self._troubles.put("clock", clock_trouble(now, self._newest_time))
         subject.place, subject.unsure = found, False

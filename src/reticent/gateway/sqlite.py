@@ -25,9 +25,10 @@ SCHEMA = f"""
 PRAGMA application_id={APPLICATION};
 PRAGMA user_version={VERSION};
 CREATE TABLE entries (
-    subject TEXT NOT NULL, number INTEGER NOT NULL, time REAL NOT NULL, session INTEGER NOT NULL, step INTEGER NOT NULL,
-    sensor TEXT NOT NULL, symbol TEXT, chances TEXT, belief TEXT NOT NULL, spent_bits REAL NOT NULL,
-    policy TEXT NOT NULL, before TEXT NOT NULL, hash TEXT NOT NULL, UNIQUE (subject, number)
+    subject TEXT NOT NULL, number INTEGER NOT NULL, time REAL NOT NULL, measured REAL NOT NULL,
+    session INTEGER NOT NULL, step INTEGER NOT NULL, sensor TEXT NOT NULL, symbol TEXT, chances TEXT,
+    belief TEXT NOT NULL, spent_bits REAL NOT NULL, policy TEXT NOT NULL, before TEXT NOT NULL, hash TEXT NOT NULL,
+    UNIQUE (subject, number)
 );
 CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
 CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;

@@ -1,7 +1,8 @@
 """Readings as lines of JSON from one file descriptor, releases as lines of JSON to another.
 
 Whatever has queued up in the pipe is handled together, in one transaction of the ledger. The pipe is the queue: when
-the gateway is slower than the sensors, it fills up and the sender waits.
+the gateway is slower than the sensors, it fills up and the sender waits. It brings every line once, so that a line
+without a time is of now.
 """
 
 import os
@@ -51,7 +52,7 @@ def _messages(gateway: Gateway, lines: list[bytes]) -> list[Message]:
     messages = []
     for line in lines:
         try:
-            messages.append(parse_line(line))
+            messages.append(parse_line(line, gateway.needs_time))
         except Refused as refused:
             gateway.refuse(refused)
     return messages

@@ -52,7 +52,7 @@ class Turns:
         """The place of a subject whose newest entry in the ledger is this one."""
         if last is None:
             return Place(self.runtime.first())
-        place = Place(standing_of(last), last.number, last.hash, last.time)
+        place = Place(standing_of(last), last.number, last.hash, last.time, last.measured)
         if last.policy != self.runtime.digest:
             return replace(place, blocked=OTHER_POLICY)
         return replace(place, resting_since=last.time) if last.sensor == STOP else place
@@ -72,16 +72,16 @@ class Turns:
             return replace(place, resting_since=now), []
         return replace(place, standing=fresh, resting_since=None, decision=decision), []
 
-    def release(self, name: str, place: Place, reading: int, now: float) -> tuple[Place, list[Entry]]:
+    def release(self, name: str, place: Place, reading: int, measured: float, now: float) -> tuple[Place, list[Entry]]:
         """Send what stands for this reading of the asked sensor, and decide what comes next."""
         assert place.decision is not None
         assert place.decision.sensor is not None
         sensor, rng = place.decision.sensor, self.rng()
         sent, standing = self.runtime.release(place.standing, place.decision, reading, rng)
         what = What(place.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
-        entry = self._entry(name, place, standing, what, now)
+        entry = self._entry(name, replace(place, measured=measured), standing, what, now)
         tallies = self._counted(place.tallies, sensor, sent)
-        place = Place(standing, entry.number, entry.hash, now, tallies=tallies)
+        place = Place(standing, entry.number, entry.hash, now, measured, tallies=tallies)
         if self.drift_check and tallies[sensor].drifted:
             return replace(place, blocked=DRIFT), [entry]
         place, more = self._asked(name, place, now, rng)
@@ -102,6 +102,7 @@ class Turns:
             subject=name,
             number=place.number + 1,
             time=now,
+            measured=place.measured,
             session=after.session,
             step=what.step,
             sensor=what.sensor,

@@ -111,11 +111,18 @@ def _check_continues(before: Entry | None, entry: Entry) -> None:
         raise _NotSo("does not hold the hash of the entry before it: the chain is broken.")
     if before is not None and entry.time < before.time:
         raise _NotSo("is older than the entry before it.")
+    if before is not None and not _later(before, entry):
+        raise _NotSo("sends a reading that is not newer than the one before it: perhaps the same one twice.")
     started = 0 if before is None else before.session + 1
     goes_on = before is not None and before.symbol is not None and entry.session == before.session
     step = before.step + 1 if before is not None and goes_on else 0
     if not (goes_on or entry.session == started) or entry.step != step:
         raise _NotSo(f"is step {entry.step} of session {entry.session}, which cannot follow the entry before it.")
+
+
+def _later(before: Entry, entry: Entry) -> bool:
+    """Whether a newer reading was released; a stop releases none."""
+    return entry.measured > before.measured if entry.symbol is not None else entry.measured == before.measured
 
 
 def _check_follows(runtime: "Runtime", before: Entry | None, entry: Entry) -> None:
