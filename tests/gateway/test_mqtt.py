@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import aiomqtt
@@ -21,6 +21,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from reticent.cli.broker import BrokerOptions
 from reticent.cli.simulate import PaceOptions, Simulate
 from reticent.errors import InputError
+from reticent.gateway import mqtt
 from reticent.gateway.messages import LONGEST_MESSAGE
 from reticent.gateway.mqtt import Broker, Inbox, MqttService
 from reticent.gateway.runtime import Runtime
@@ -273,6 +274,65 @@ def test_the_queue_is_bounded_and_what_does_not_fit_is_counted(tmp_path, mosquit
         outside.say()
         until(lambda: outside.releases())
         assert service.gateway.counters["overflow"] == 7
+
+
+class SlowLink:
+    """A client whose link lets a few messages through, then none until it is connected anew."""
+
+    def __init__(self, lets_through: int) -> None:
+        self.left, self.through, self.under_way, self.most_under_way = lets_through, [], 0, 0
+
+    async def publish(self, topic, payload, qos) -> None:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        if self.left == 0:
+            raise aiomqtt.MqttError("Operation timed out")
+        self.left -= 1
+        self.through.append((topic, payload))
+
+
+def test_a_link_that_breaks_again_and_again_still_gets_everything_through(tmp_path, monkeypatch):
+    monkeypatch.setattr(mqtt, "UNDER_WAY", 8)
+    place = Place(tmp_path)
+    place.gateway.handle([place.message(f"subject {i}") for i in range(30)])
+    service, through, waits = MqttService(place.gateway, Broker()), [], []
+    service._in_worker = at_once
+    for _ in range(5):
+        link, service._wait = SlowLink(7), 4.0
+        with suppress(aiomqtt.MqttError):
+            asyncio.run(service._work(link, lambda: True))
+        through += link.through
+        waits.append(service._wait)
+        assert link.most_under_way <= 8
+    assert len(through) == len(set(through)) == 30
+    assert place.ledger.undelivered() == []
+    assert waits == [mqtt.FIRST_WAIT] * 5
+    place.ledger.close()
+
+
+def test_what_follows_one_that_failed_is_not_delivered(tmp_path):
+    place = Place(tmp_path)
+    place.gateway.handle([place.message(name) for name in ("ada", "bob")])
+    service, link = MqttService(place.gateway, Broker()), SlowLink(1)
+    service._in_worker = at_once
+    service._wait = 4.0
+
+    async def publish(topic, *_):
+        if topic == "out/ada":
+            raise aiomqtt.MqttError("Operation timed out")
+
+    link.publish = publish
+    with pytest.raises(aiomqtt.MqttError):
+        asyncio.run(service._work(link, lambda: True))
+    assert len(place.ledger.undelivered()) == 2
+    assert service._wait == 4.0
+    place.ledger.close()
+
+
+async def at_once(call):
+    return call()
 
 
 def test_home_assistant_hears_only_what_was_released(tmp_path, mosquitto):

@@ -105,10 +105,11 @@ class MqttService:
         # The ledger belongs to one thread.
         self._worker = ThreadPoolExecutor(1, "gateway")
         self._inbox = Inbox(LARGEST_QUEUE)
+        # Before connecting again: it grows until something gets through.
+        self._wait = FIRST_WAIT
 
     async def serve(self, ended: Callable[[], bool]) -> None:
         """Until it is time to end, or the gateway is stopped; reconnects for as long as that takes."""
-        wait = FIRST_WAIT
         try:
             while not self._over(ended):
                 try:
@@ -116,13 +117,12 @@ class MqttService:
                     async with self._broker.client(queue_type=lambda maxsize: self._inbox) as client:
                         await self._subscribe(client)
                         self._gateway.report("broker", None)
-                        wait = FIRST_WAIT
                         await self._work(client, ended)
                 except aiomqtt.MqttError as error:
                     self._gateway.report("broker", self._sentence(error))
                     self._inbox.empty_out(LARGEST_QUEUE)
-                    await self._pause(wait, ended)
-                    wait = min(2 * wait, LONGEST_WAIT)
+                    await self._pause(self._wait, ended)
+                    self._wait = min(2 * self._wait, LONGEST_WAIT)
         finally:
             self._worker.shutdown()
 
@@ -145,6 +145,7 @@ class MqttService:
         if self._home:
             self._home.announce_again()
         await self._send(client, await self._in_worker(self._gateway.resend))
+        self._wait = FIRST_WAIT
         while not self._over(ended):
             raw = await self._next(client)
             await self._send(client, await self._in_worker(lambda: self._handle(raw)))  # noqa: B023
@@ -181,16 +182,28 @@ class MqttService:
         return parse_payload(subject, sensor, payload)
 
     async def _send(self, client: aiomqtt.Client, sent: list[Outgoing]) -> None:
-        """Publish in order. Only if all got through they count as delivered: a later one must not vouch for an
-        earlier one of the same subject."""
-        await _all(
-            client.publish(f"{self._broker.out_topic}/{out.subject}", out.to_json(with_subject=False), self._broker.qos)
-            for out in sent
-        )
-        if sent:
-            await self._in_worker(lambda: self._gateway.delivered(sent))
-        if self._home and sent:
-            await _all(client.publish(*each, 0, True) for each in self._home.news(sent))
+        """Publish in order, no more at once than may be under way, so that the last one has as long as the first."""
+        for start in range(0, len(sent), UNDER_WAY):
+            await self._send_some(client, sent[start : start + UNDER_WAY])
+
+    async def _send_some(self, client: aiomqtt.Client, sent: list[Outgoing]) -> None:
+        """Those before the first that failed count as delivered: on a link so slow that it fails again and again all
+        get through in the end. Not those after it: a later one must not vouch for an earlier one of the same subject.
+        """
+        told = await asyncio.gather(*(self._publish(client, out) for out in sent), return_exceptions=True)
+        failed = next((index for index, error in enumerate(told) if error is not None), None)
+        arrived = sent[:failed]
+        if arrived:
+            await self._in_worker(lambda: self._gateway.delivered(arrived))
+            self._wait = FIRST_WAIT
+        if self._home and arrived:
+            await _all(client.publish(*each, 0, True) for each in self._home.news(arrived))
+        if failed is not None and (error := told[failed]) is not None:
+            raise error
+
+    async def _publish(self, client: aiomqtt.Client, out: Outgoing) -> None:
+        topic = f"{self._broker.out_topic}/{out.subject}"
+        await client.publish(topic, out.to_json(with_subject=False), self._broker.qos)
 
     def _sentence(self, error: aiomqtt.MqttError) -> str:
         return (
