@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
+from reticent.gateway.ledger import LedgerTrouble
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.service import Gateway, Settings
 from reticent.problem.bound import InformationBound
@@ -161,6 +162,49 @@ def test_a_pause_also_holds_back_what_was_not_delivered(place):
     assert place.gateway.handle([]) == sent
 
 
+def test_a_pause_outlives_the_gateway(place):
+    place.tick()
+    place.gateway.pause()
+    place.gateway.remember()
+    place.again()
+    assert place.tick() == []
+    assert "Resume" in str(place.gateway.trouble)
+    assert place.gateway.snapshot()["paused"]
+    place.gateway.resume()
+    assert len(place.tick()) == 1
+    place.again()
+    assert len(place.tick()) == 1
+
+
+def test_a_pause_that_cannot_be_written_holds_and_is_written_later(place, monkeypatch):
+    def full(*_):
+        raise LedgerTrouble("The disk is full. Make room.")
+
+    place.tick()
+    with monkeypatch.context() as patch:
+        patch.setattr(place.ledger, "hold", full)
+        place.gateway.pause()
+        place.gateway.remember()
+        assert "Make room" in str(place.gateway.trouble)
+        assert place.tick() == []
+    place.gateway.handle([])
+    place.again()
+    assert place.tick() == []
+
+
+def test_who_is_blocked_is_held_before_the_entry_is_written(tmp_path):
+    """A gateway that ends in between leaves the subject silent."""
+    place = odd_world(tmp_path)
+    order = []
+    append, hold = place.ledger.append, place.ledger.hold
+    place.ledger.append = lambda entries: order.append("append") or append(entries)
+    place.ledger.hold = lambda *what: order.append("hold") or hold(*what)
+    for i in range(40):
+        place.tick("ada", reading=i % 2)
+    assert order[-2:] == ["hold", "append"]
+    place.ledger.close()
+
+
 def test_other_troubles_are_told_too(place):
     place.gateway.report("broker", "The broker is gone. Start it.")
     assert place.tick() == []
@@ -203,10 +247,23 @@ def test_who_drifted_is_remembered_when_memory_is_full(tmp_path):
     assert place.gateway.snapshot()["in_memory"] == 1
     assert place.tick("ada", reading=0) == []
     assert place.gateway.trouble is None
+    place.ledger.close()
+
+
+def test_who_drifted_stays_silent_after_a_restart_until_drift_is_not_checked(tmp_path):
+    place = odd_world(tmp_path)
     for i in range(60):
-        place.tick("eve", reading=i % 2)
-    assert "fits too few" in str(place.gateway.trouble)
-    assert place.tick("bob", reading=0) == []
+        place.tick("ada", reading=i % 2)
+    place.again()
+    assert place.tick("ada", reading=0) == []
+    assert place.gateway.counters["blocked"] == 1
+    assert "also after a restart" in place.gateway.snapshot("ada")["chosen"]["blocked"]
+    assert len(place.tick("bob", reading=0)) == 1
+    place.again(drift_check=False)
+    assert len(place.tick("ada", reading=0)) == 1
+    # It was lifted for good.
+    place.again()
+    assert len(place.tick("ada", reading=0)) == 1
     place.ledger.close()
 
 
@@ -220,6 +277,8 @@ def test_an_impossible_reading_is_drift_at_once(tmp_path):
     assert place.tick(reading=0) == []
     assert place.gateway.counters["impossible"] == 1
     assert place.gateway.counters["blocked"] == 1
+    place.again()
+    assert place.tick(reading=0) == []
     place.again(drift_check=False)
     assert place.tick(reading=2) == []
     assert len(place.tick(reading=0)) == 1
@@ -237,3 +296,6 @@ def test_what_the_runtime_will_not_let_pass_blocks_the_subject(place, monkeypatc
     monkeypatch.undo()
     assert place.tick() == []
     assert len(place.tick("bob")) == 1
+    place.again(drift_check=False)
+    assert place.tick() == []
+    assert "crosses" in place.gateway.snapshot("ada")["chosen"]["blocked"]

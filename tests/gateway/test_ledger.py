@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS, Entry
-from reticent.gateway.ledger import PAGE, LedgerTrouble, standing_of
+from reticent.gateway.ledger import EVERYBODY, PAGE, LedgerTrouble, standing_of
 from reticent.gateway.verify import verify
 from tests.gateway.places import chain, entry_after, fields_of
 
@@ -90,6 +90,19 @@ def test_every_digit_is_kept(place):
         ledger.append(written)
         assert [entry.hash for entry in ledger.entries()] == [entry.hash for entry in written]
         assert list(ledger.entries()) == written
+
+
+def test_what_is_held_stays_held_until_it_is_lifted(place):
+    with place.open() as ledger:
+        assert ledger.held("ada") is None
+        ledger.hold("ada", "drift")
+        ledger.hold(EVERYBODY, "paused")
+    with place.open() as ledger:
+        assert (ledger.held("ada"), ledger.held(EVERYBODY), ledger.held("bob")) == ("drift", "paused", None)
+        ledger.hold("ada", None)
+        ledger.hold(EVERYBODY, "another reason")
+        assert (ledger.held("ada"), ledger.held(EVERYBODY)) == (None, "another reason")
+        assert ledger.subjects() == []
 
 
 def test_subjects_with_any_name_in_order_of_code_points(place):

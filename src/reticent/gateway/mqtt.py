@@ -124,6 +124,7 @@ class MqttService:
                     await self._pause(self._wait, ended)
                     self._wait = min(2 * self._wait, LONGEST_WAIT)
         finally:
+            await self._in_worker(self._gateway.remember)
             self._worker.shutdown()
 
     def _over(self, ended: Callable[[], bool]) -> bool:
@@ -132,6 +133,7 @@ class MqttService:
     async def _pause(self, seconds: float, ended: Callable[[], bool]) -> None:
         end = asyncio.get_running_loop().time() + seconds
         while not self._over(ended) and asyncio.get_running_loop().time() < end:
+            await self._in_worker(self._gateway.remember)
             await asyncio.sleep(min(seconds, IDLE_SECONDS))
 
     async def _subscribe(self, client: aiomqtt.Client) -> None:

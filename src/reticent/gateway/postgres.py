@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS, REALS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, Head, Ledger, LedgerTrouble, judged
+from reticent.gateway.ledger import CLOSED, HOLD, Head, Ledger, LedgerTrouble, judged
 
 if TYPE_CHECKING:
     import psycopg
@@ -51,10 +51,12 @@ CREATE FUNCTION reticent.refuse() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON reticent.entries
     FOR EACH STATEMENT EXECUTE FUNCTION reticent.refuse();
 CREATE TABLE reticent.delivered (subject text COLLATE "C" PRIMARY KEY, number bigint NOT NULL);
+CREATE TABLE reticent.held (name text COLLATE "C" PRIMARY KEY, why text);
 """
 SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname = 'reticent'"
 TABLES = """
-SELECT tablename FROM pg_tables WHERE schemaname = 'reticent' AND tablename IN ('version', 'entries', 'delivered')
+SELECT tablename FROM pg_tables
+WHERE schemaname = 'reticent' AND tablename IN ('version', 'entries', 'delivered', 'held')
 """
 HEADS = """
 SELECT asked.subject, newest.number, newest.hash FROM unnest(%s::text[]) AS asked(subject), LATERAL (
@@ -104,6 +106,9 @@ class PostgresLedger(Ledger):
                 connection.execute(DELIVERED, ([e.subject for e in entries], [e.number for e in entries]))
 
         self._tried(mark)
+
+    def hold(self, name: str, why: str | None) -> None:
+        self._tried(lambda connection: connection.execute(HOLD.replace("?", "%s").encode(), (name, why)))
 
     def check(self) -> None:
         """The server sees to its disk itself; pg_amcheck looks at it whole."""
@@ -159,7 +164,7 @@ class PostgresLedger(Ledger):
         self._check_version(connection)
 
     def _check_version(self, connection: Connection) -> None:
-        if len(_asked(connection, TABLES)) != 3:
+        if len(_asked(connection, TABLES)) != 4:
             raise LedgerTrouble(f"{self._where!r} holds no ledger of reticent. Give another database.")
         versions = [version for (version,) in _asked(connection, "SELECT number FROM reticent.version")]
         if versions != [VERSION]:

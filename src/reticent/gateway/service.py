@@ -19,7 +19,7 @@ import numpy as np
 from reticent.errors import InputError
 from reticent.gateway.entry import STOP, Entry
 from reticent.gateway.guards import PAUSED, STOPPED, PolicyFileGuard, Troubles, clock_trouble, no_older
-from reticent.gateway.ledger import Ledger, LedgerTrouble
+from reticent.gateway.ledger import EVERYBODY, Ledger, LedgerTrouble
 from reticent.gateway.messages import Message, Outgoing, Refused
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import ImpossibleReading, Runtime
@@ -32,6 +32,9 @@ _log = logging.getLogger("reticent.gateway")
 SECONDS_BETWEEN_LOGS = 10.0
 # What happens all the time is counted, and not logged.
 USUAL = frozenset(("released", "gathered", "not asked", "resting"))
+
+# What the ledger keeps in place of a sentence that another version may word otherwise.
+DRIFTED = "drift"
 
 Event = dict[str, Any]
 
@@ -93,7 +96,8 @@ class Gateway:
         self._subscribers: list[Callable[[Event], None]] = []
         self._troubles = Troubles(lambda: self._tell({"kind": "trouble"}))
         self._under_way: dict[Outgoing, Entry] = {}
-        self._drifted: set[str] = set()
+        # Not known before the ledger is first read, on its thread.
+        self._pause_on_disk: bool | None = None
         self._resend_due = True
         self._newest_time = float("-inf")
         self._logged: dict[str, float] = {}
@@ -116,7 +120,7 @@ class Gateway:
         return self._troubles.has("stopped")
 
     def pause(self) -> None:
-        """Release nothing until resumed."""
+        """Release nothing until resumed: at once, and by `remember` also after a restart."""
         self.report("paused", PAUSED)
 
     def resume(self) -> None:
@@ -146,6 +150,7 @@ class Gateway:
             self._troubles.put("policy", self._policy_file.trouble())
             self._troubles.put("clock", clock_trouble(batch.now, self._newest_time))
             try:
+                self._remember_pause()
                 if self._resend_due and self._in_order:
                     sent = self._again()
                 for message in messages:
@@ -162,6 +167,14 @@ class Gateway:
         """What is on disk and perhaps never left. If something is not right now, `handle` gives it once it is."""
         self._resend_due = True
         return self.handle([])
+
+    def remember(self) -> None:
+        """See to it that a pause, or its end, outlives the gateway."""
+        with self._lock:
+            try:
+                self._remember_pause()
+            except LedgerTrouble as error:
+                self._troubles.put("ledger", str(error))
 
     def delivered(self, sent: Sequence[Outgoing]) -> None:
         """These have left, so they need not be sent again."""
@@ -216,6 +229,16 @@ class Gateway:
         """Whether everything but the ledger is right; that is tried by using it."""
         return not self._troubles.beside("ledger")
 
+    def _remember_pause(self) -> None:
+        if self._pause_on_disk is None:
+            self._pause_on_disk = self._ledger.held(EVERYBODY) is not None
+            if self._pause_on_disk:
+                self._troubles.put("paused", PAUSED)
+        paused = self._troubles.has("paused")
+        if paused != self._pause_on_disk:
+            self._ledger.hold(EVERYBODY, "paused" if paused else None)
+            self._pause_on_disk = paused
+
     def _again(self) -> list[Outgoing]:
         """Everything on disk that perhaps never left."""
         entries = self._ledger.undelivered()
@@ -269,7 +292,6 @@ class Gateway:
             place, entries = self._turns.release(message.subject, place, reading, time, batch.now)
         except ImpossibleReading:
             if self.settings.drift_check:
-                self._block(message.subject)
                 batch.places[message.subject] = replace(place, decision=None, blocked=DRIFT)
             return "impossible"
         except InputError as error:
@@ -307,9 +329,8 @@ class Gateway:
         found = self._turns.restored(self._ledger.last(name))
         if subject.place is not None:
             found = no_older(name, subject.place, found)
-        if name in self._drifted:
-            found = replace(found, blocked=DRIFT)
-        elif found.blocked:
+        found = replace(found, blocked=self._held(name) or found.blocked)
+        if found.blocked:
             _log.warning("Subject %r: %s", name, found.blocked)
         self._newest_time = max(self._newest_time, found.time)
         self._troubles.put("clock", clock_trouble(now, self._newest_time))
@@ -322,6 +343,8 @@ class Gateway:
             # The clock turned out to be behind a subject that came back from the ledger.
             outcomes[:] = ["trouble" if each == "released" else each for each in outcomes]
             return []
+        # First: should the gateway end before the entries are written, the subject is silent all the same.
+        self._hold_blocked(batch)
         if not batch.entries:
             self._settle(batch, set())
             return []
@@ -348,8 +371,6 @@ class Gateway:
                 subject.unsure = True
                 continue
             subject.place = place
-            if place.blocked == DRIFT:
-                self._block(name)
 
     def _distrust(self, batch: _Batch, error: LedgerTrouble) -> None:
         """Nothing of the batch holds, and the ledger may hold more than is known here: it is asked again."""
@@ -358,14 +379,22 @@ class Gateway:
         self._resend_due = True
         self._troubles.put("ledger", str(error))
 
-    def _block(self, name: str) -> None:
-        """Release nothing more of a subject whom the model does not fit, even when it is forgotten meanwhile."""
-        if name in self._drifted:
-            return
-        _log.warning("Subject %r: %s", name, DRIFT)
-        self._drifted.add(name)
-        if len(self._drifted) > self.settings.subjects:
-            self._troubles.put("model", f"The model fits too few subjects: {len(self._drifted)} drifted. {DRIFT}")
+    def _held(self, name: str) -> str | None:
+        """Why the subject was held back when it was last here. Who checks no drift lifts what drift has held."""
+        why = self._ledger.held(name)
+        if why != DRIFTED:
+            return why
+        if self.settings.drift_check:
+            return DRIFT
+        self._ledger.hold(name, None)
+        return None
+
+    def _hold_blocked(self, batch: _Batch) -> None:
+        """Nothing more is released of who was blocked in this batch, even when the gateway forgets it or ends."""
+        for name, place in batch.places.items():
+            if place.blocked:
+                _log.warning("Subject %r: %s", name, place.blocked)
+                self._ledger.hold(name, DRIFTED if place.blocked == DRIFT else place.blocked)
 
     def _leaving(self, entry: Entry) -> Outgoing:
         sent = Outgoing(entry.subject, entry.session, entry.step, entry.sensor, entry.symbol)

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reticent.gateway.entry import COLUMNS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, NO_HEAD, Head, Ledger, LedgerTrouble, judged
+from reticent.gateway.ledger import CLOSED, HOLD, NO_HEAD, Head, Ledger, LedgerTrouble, judged
 
 APPLICATION, VERSION = 0x72746C67, 1
 BUSY_SECONDS = 1.0
@@ -33,6 +33,7 @@ CREATE TABLE entries (
 CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
 CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;
 CREATE TABLE delivered (subject TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE held (name TEXT PRIMARY KEY, why TEXT) WITHOUT ROWID;
 """
 _log = logging.getLogger(__name__)
 
@@ -69,6 +70,10 @@ class SqliteLedger(Ledger):
                 "INSERT INTO delivered VALUES (?, ?) ON CONFLICT DO UPDATE SET number = max(number, excluded.number)",
                 [(entry.subject, entry.number) for entry in entries],
             )
+
+    def hold(self, name: str, why: str | None) -> None:
+        with self._transaction("FULL") as connection:
+            connection.execute(HOLD, (name, why))
 
     def check(self) -> None:
         """Does the index lead to all entries? A scratch on it could hide some."""

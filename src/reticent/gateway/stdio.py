@@ -37,6 +37,13 @@ class Lines:
 
 def serve_stdio(gateway: Gateway, source: int, sink: int, ended: Callable[[], bool]) -> None:
     """Until the source ends, the gateway is stopped, or it is time to end: what was begun is always finished."""
+    try:
+        _serve(gateway, source, sink, ended)
+    finally:
+        gateway.remember()
+
+
+def _serve(gateway: Gateway, source: int, sink: int, ended: Callable[[], bool]) -> None:
     lines = Lines()
     _send(gateway, gateway.resend(), sink)
     while not (ended() or gateway.stopped):

@@ -12,18 +12,20 @@ import numpy as np
 
 from reticent.gateway.drift import Tally
 from reticent.gateway.entry import STOP, Entry
+from reticent.gateway.guards import STARTS_ANEW
 from reticent.gateway.ledger import standing_of
 from reticent.gateway.runtime import Runtime, Sent, Standing
 from reticent.gateway.subjects import Place
 
 DRIFT = (
-    "What this subject's sensors say no longer fits the model, so nothing more of it is released. Fit and train anew "
-    "on recordings like these, or start with --no-drift-check if you know why."
-)
+    "What this subject's sensors say no longer fits the model, so nothing more of it is released, also after a "
+    "restart. If you know why and it may go on, start with --no-drift-check. Else fit and train anew on recordings "
+    "like these and start with a ledger of its own; "
+) + STARTS_ANEW
 OTHER_POLICY = (
     "The ledger holds this subject's belief under another policy file, which does not carry over. Start with that "
-    "policy file, or with a ledger of its own."
-)
+    "policy file, or with a ledger of its own; "
+) + STARTS_ANEW
 
 
 class What(NamedTuple):
