@@ -88,13 +88,13 @@ class PolicyFileGuard:
 
 
 def clock_trouble(now: float, newest: float) -> str | None:
-    """What is wrong if the clock is behind the ledger."""
+    """What is wrong if the clock is behind what this gateway has seen on it."""
     if now >= newest:
         return None
     moment = datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
     return (
-        f"The clock is behind the ledger, whose newest entry is of {moment}. Set the clock right; releases go on by "
-        "themselves once it is past that."
+        f"The clock went back: it was {moment} before. Set the clock right; releases go on by themselves once it is "
+        "past that."
     )
 
 

@@ -30,6 +30,12 @@ from reticent.gateway.view import SHOWN_SUBJECTS, View
 _log = logging.getLogger("reticent.gateway")
 
 SECONDS_BETWEEN_LOGS = 10.0
+# The clocks of gateways that share a ledger differ by this much at most.
+SKEW_SECONDS = 5.0
+WHY = {
+    "clock": "the subject's newest entry in the ledger is ahead of this gateway's clock; set the clocks right, and it "
+    "goes on by itself"
+}
 # What happens all the time is counted, and not logged.
 USUAL = frozenset(("released", "gathered", "not asked", "resting"))
 
@@ -99,7 +105,8 @@ class Gateway:
         # Not known before the ledger is first read, on its thread.
         self._pause_on_disk: bool | None = None
         self._resend_due = True
-        self._newest_time = float("-inf")
+        # On this gateway's own clock: its start, and what it has written.
+        self._newest_time = clock()
         self._logged: dict[str, float] = {}
 
     @property
@@ -256,10 +263,9 @@ class Gateway:
         if not self._in_order:
             return "trouble"
         subject = self._subjects.of(message.subject)
-        place = batch.places.get(message.subject) or self._place(message.subject, subject, batch.now)
-        if not self._in_order:
-            # The clock turned out to be behind this subject.
-            return "trouble"
+        place = batch.places.get(message.subject) or self._place(message.subject, subject)
+        if place.time > batch.now + SKEW_SECONDS:
+            return "clock"
         if untimely := subject.untimely(message, sensor, place.measured, batch.now, self.settings.stale):
             return untimely
         if place.blocked:
@@ -322,7 +328,7 @@ class Gateway:
             self.counters["windows with too few samples"] += 1
         return gathered.reading, gathered.time or time
 
-    def _place(self, name: str, subject: Subject, now: float) -> Place:
+    def _place(self, name: str, subject: Subject) -> Place:
         """Where the subject stands: as remembered, or as the ledger says if it may know better."""
         if subject.place is not None and not subject.unsure:
             return subject.place
@@ -332,17 +338,11 @@ class Gateway:
         found = replace(found, blocked=self._held(name) or found.blocked)
         if found.blocked:
             _log.warning("Subject %r: %s", name, found.blocked)
-        self._newest_time = max(self._newest_time, found.time)
-        self._troubles.put("clock", clock_trouble(now, self._newest_time))
         subject.place, subject.unsure = found, False
         return found
 
     def _written(self, batch: _Batch, outcomes: list[str]) -> list[Outgoing]:
         """Write the batch; what is on disk may leave and holds from now on."""
-        if not self._in_order:
-            # The clock turned out to be behind a subject that came back from the ledger.
-            outcomes[:] = ["trouble" if each == "released" else each for each in outcomes]
-            return []
         # First: should the gateway end before the entries are written, the subject is silent all the same.
         self._hold_blocked(batch)
         if not batch.entries:
@@ -402,13 +402,14 @@ class Gateway:
         self._tell({"kind": "stop" if entry.symbol is None else "release", **_fields(sent)})
         return sent
 
-    def _count(self, outcomes: Sequence[str], why: str = "") -> None:
+    def _count(self, outcomes: Sequence[str], said: str = "") -> None:
         """Count what became of messages, and log what is not usual, now and then."""
         found = Counter(outcomes)
         self.counters.update(found)
         for reason in found.keys() - USUAL:
             if time.monotonic() - self._logged.get(reason, float("-inf")) > SECONDS_BETWEEN_LOGS:
                 self._logged[reason] = time.monotonic()
+                why = said or WHY.get(reason)
                 _log.warning("Dropped: %s, %d so far%s.", reason, self.counters[reason], f" ({why})" if why else "")
         if found:
             self._tell({"kind": "counters"})

@@ -83,7 +83,7 @@ class Turns:
         what = What(place.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
         entry = self._entry(name, replace(place, measured=measured), standing, what, now)
         tallies = self._counted(place.tallies, sensor, sent)
-        place = Place(standing, entry.number, entry.hash, now, measured, tallies=tallies)
+        place = Place(standing, entry.number, entry.hash, entry.time, measured, tallies=tallies)
         if self.drift_check and tallies[sensor].drifted:
             return replace(place, blocked=DRIFT), [entry]
         place, more = self._asked(name, place, now, rng)
@@ -97,13 +97,14 @@ class Turns:
         if place.standing.step == 0:
             return replace(place, resting_since=now), []
         entry = self._entry(name, place, place.standing, What(place.standing.step, STOP), now)
-        return replace(place, number=entry.number, hash=entry.hash, time=now, resting_since=now), [entry]
+        return replace(place, number=entry.number, hash=entry.hash, time=entry.time, resting_since=now), [entry]
 
     def _entry(self, name: str, place: Place, after: Standing, what: What, now: float) -> Entry:
         return Entry(
             subject=name,
             number=place.number + 1,
-            time=now,
+            # Another gateway's clock may be a little ahead: within a subject time does not go back.
+            time=max(now, place.time),
             measured=place.measured,
             session=after.session,
             step=what.step,
