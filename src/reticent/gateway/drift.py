@@ -19,6 +19,8 @@ from reticent.gateway.runtime import Surprise
 FORGETTING = 0.99
 LEAST_RELEASES = 20
 LIMIT = 5.0
+# Where the model is all but sure what comes, surprises are rounding errors, and so is their variance.
+LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +39,4 @@ class Tally:
     @property
     def drifted(self) -> bool:
         """Whether the model no longer fits."""
-        return self.releases >= LEAST_RELEASES and self.excess > LIMIT * math.sqrt(self.variance)
+        return self.releases >= LEAST_RELEASES and self.excess > LIMIT * math.sqrt(self.variance + LEAST_VARIANCE)
