@@ -1,18 +1,23 @@
 """Whatever is wrong, nothing leaves; the reason is told, and where that is safe releases go on by themselves."""
 
+import hashlib
+import json
 import shutil
 
 import numpy as np
 import pytest
 
 from reticent.errors import InputError
+from reticent.gateway.entry import COLUMNS, row_of
 from reticent.gateway.ledger import LedgerTrouble
+from reticent.gateway.messages import Message
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.service import Gateway, Settings
 from reticent.gateway.verify import verify
 from reticent.problem.bound import InformationBound
 from reticent.problem.model import ReleaseModel
 from tests.gateway.parts import NOON, Place, task, write_policy
+from tests.gateway.places import FilePlace
 
 
 @pytest.fixture
@@ -156,6 +161,40 @@ def test_clocks_of_gateways_may_differ_a_little(place):
     first, second = place.ledger.entries("ada")
     assert second.time == first.time == NOON + 4
     assert verify(place.ledger, place.runtime).fault is None
+
+
+def rewritten(place, **changed):
+    """The newest entry of ada with other fields, and a hash that fits."""
+    entry = place.ledger.last("ada")
+    place.ledger.close()
+    columns = ("belief", "spent_bits", "time")
+    row = dict(zip(COLUMNS, row_of(entry), strict=True)) | changed
+    text = json.loads(entry.canonical()) | {name: row[name] for name in columns} | {"belief": json.loads(row["belief"])}
+    canonical = json.dumps(text, sort_keys=True, separators=(",", ":"))
+    row["hash"] = hashlib.sha256(canonical.encode()).hexdigest()
+    changes = ", ".join(f"{name} = ?" for name in COLUMNS)
+    FilePlace(str(place.where)).unguarded(f"UPDATE entries SET {changes} WHERE subject = 'ada'", tuple(row.values()))
+    place.start()
+
+
+@pytest.mark.parametrize("changed", [{"time": 1e18}, {"spent_bits": -1.0}, {"belief": "[[1.0],[]]"}])
+def test_an_entry_that_makes_no_sense_is_damage_although_its_hash_is_right(place, changed):
+    place.tick()
+    rewritten(place, **changed)
+    assert place.gateway.handle([Message("ada", "a0", NOON + 5, symbol="1.87")]) == []
+    assert "Entry 0 of subject 'ada' cannot be read: it is damaged" in str(place.gateway.trouble)
+    assert verify(place.ledger).fault is not None
+
+
+@pytest.mark.parametrize(
+    "belief", ["[[0.5,0.5]]", "[[0.9,0.9],[0.9,0.9]]", "[[1.0,0.5,-0.5],[0.0,0.0,0.0],[0.0,0.0,0.0]]"]
+)
+def test_a_belief_that_cannot_be_holds_back_its_subject(place, belief):
+    place.tick()
+    rewritten(place, belief=belief)
+    assert place.gateway.handle([Message("ada", "a0", NOON + 5, symbol="1.87")]) == []
+    assert "cannot be under this policy" in place.gateway.snapshot("ada")["chosen"]["blocked"]
+    assert len(place.tick("bob", seconds=6)) == 1
 
 
 def test_pause_resume_and_stop(place):

@@ -54,6 +54,14 @@ def test_minus_zero_hashes_as_zero():
         ({"spent_bits": float("inf")}, "not finite"),
         ({"belief": ((0.5, float("nan")),)}, "not finite"),
         ({"chances": (0.5, float("inf"))}, "not finite"),
+        ({"time": 1e18}, "cannot be"),
+        ({"time": -1.0}, "cannot be"),
+        ({"measured": 1e18}, "cannot be"),
+        ({"spent_bits": -0.1}, "cannot be"),
+        ({"belief": ()}, "no table"),
+        ({"belief": ((), ())}, "no table"),
+        ({"belief": ((0.5, 0.25), (0.25,))}, "no table"),
+        ({"belief": ((0.5, 0.5), ())}, "no table"),
     ],
 )
 def test_nonsense_is_no_entry(changed, sentence):
@@ -82,7 +90,7 @@ def test_every_digit_is_kept(place):
     for _ in range(50):
         # All magnitudes, down to numbers that are not normal.
         belief = (rng.random((2, 3)) * 10.0 ** rng.integers(-320, 300, (2, 3))).tolist()
-        bits, seconds = (rng.random(2) * 10.0 ** rng.integers(-320, 300, 2)).tolist()
+        bits, seconds = (rng.random(2) * 10.0 ** rng.integers(-320, (300, 11))).tolist()
         chances = tuple((rng.random(4) * 10.0 ** rng.integers(-320, 1, 4)).tolist())
         last = entry_after(last, chances=chances, belief=tuple(map(tuple, belief)), spent_bits=bits, time=seconds)
         written.append(last)

@@ -414,6 +414,17 @@ def test_tls_with_an_authority_of_our_own(tmp_path):
             assert "certificate" in str(service.gateway.trouble)
 
 
+def test_a_certificate_that_cannot_be_read_any_more_is_waited_for(tmp_path, monkeypatch):
+    ca = tmp_path / "ca.pem"
+    monkeypatch.setattr(mqtt, "_tls", lambda ca: None)
+    broker = Broker("127.0.0.1", 1, ca=ca)
+    monkeypatch.undo()
+    with closing(Running(tmp_path, broker)) as service:
+        until(lambda: service.gateway.trouble)
+        assert "cannot be read as a certificate" in str(service.gateway.trouble)
+        assert service._thread.is_alive()
+
+
 def test_simulated_sensors_on_the_broker(tmp_path, mosquitto):
     with running(tmp_path, mosquitto) as (service, outside):
         options = BrokerOptions(f"127.0.0.1:{mosquitto.port}")

@@ -112,6 +112,19 @@ def test_a_reader_that_is_gone_ends_it_and_nothing_is_lost(tmp_path):
     place.ledger.close()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_ends_it_with_a_sentence(tmp_path):
+    policy = write_policy(tmp_path / "policy.safetensors")
+    with open("/dev/full", "wb") as full:
+        serving = subprocess.run([*SERVE, policy], input=reading(), stdout=full, stderr=-1, check=False)
+        words = [sys.executable, "-m", "reticent", "simulate", "synthetic", "--episodes", "1"]
+        playing = subprocess.run(words, stdout=full, stderr=-1, check=False)
+    assert (serving.returncode, playing.returncode) == (2, 2)
+    assert b"The releases cannot be written (No space left on device). What did not get through" in serving.stderr
+    assert b"The readings cannot be written (No space left on device)" in playing.stderr
+    assert b"Traceback" not in serving.stderr + playing.stderr
+
+
 def test_a_stop_or_a_signal_ends_it_although_the_input_goes_on(tmp_path):
     place = Piped(tmp_path)
     source, writes = os.pipe()

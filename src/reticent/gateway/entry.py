@@ -32,6 +32,8 @@ COLUMNS = (
     "before",
     "hash",
 )
+# A time that no clock will say for three thousand years, and that every calendar still knows.
+LATEST = 1e11
 REALS = ("time", "measured", "spent_bits")
 
 
@@ -73,8 +75,12 @@ class Entry:
             raise InputError(f"Entry {self.number} of {self.subject!r} does not say which entry was before it.")
         if not all(map(math.isfinite, (self.time, self.measured, self.spent_bits))):
             raise InputError(f"Entry {self.number} of {self.subject!r} holds numbers that are not finite.")
+        if not (0 <= self.time < LATEST and self.measured < LATEST and self.spent_bits >= 0):
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a time or bits that cannot be.")
         if not all(math.isfinite(cell) for row in (*self.belief, self.chances or ()) for cell in row):
             raise InputError(f"Entry {self.number} of {self.subject!r} has a belief or chances that are not finite.")
+        if len({len(row) for row in self.belief} - {0}) != 1 or () in self.belief:
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a belief that is no table.")
 
     @cached_property
     def hash(self) -> str:

@@ -59,6 +59,8 @@ class Broker:
         ours, theirs = self.in_topic + "/", self.out_topic + "/"
         if ours.startswith(theirs) or theirs.startswith(ours):
             raise InputError("--in-topic and --out-topic lie within each other: what goes out would come in again.")
+        if self.ca is not None:
+            _tls(self.ca)
 
     def client(self, **options: Any) -> aiomqtt.Client:
         """A client that is not yet connected."""
@@ -113,8 +115,7 @@ class MqttService:
         try:
             while not self._over(ended):
                 try:
-                    # The client calls this to make its queue: it gets the one that outlives connections.
-                    async with self._broker.client(queue_type=lambda maxsize: self._inbox) as client:
+                    async with self._client() as client:
                         await self._subscribe(client)
                         self._gateway.report("broker", None)
                         await self._work(client, ended)
@@ -126,6 +127,14 @@ class MqttService:
         finally:
             await self._in_worker(self._gateway.remember)
             self._worker.shutdown()
+
+    def _client(self) -> aiomqtt.Client:
+        try:
+            # The client calls this to make its queue: it gets the one that outlives connections.
+            return self._broker.client(queue_type=lambda maxsize: self._inbox)
+        except InputError as error:
+            # The certificate was fine at the start, so it is waited for like the broker.
+            raise aiomqtt.MqttError(str(error)) from error
 
     def _over(self, ended: Callable[[], bool]) -> bool:
         return ended() or self._gateway.stopped

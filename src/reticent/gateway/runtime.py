@@ -75,6 +75,8 @@ class Sent:
     chances: np.ndarray | None
 
 
+# How far from one a belief that was added up over many releases may sum.
+WHOLE = 1e-6
 STOP = Decision(None, None, 0.0)
 
 
@@ -123,6 +125,11 @@ class Runtime:
     def first(self) -> Standing:
         """Where every subject starts: the prior, nothing spent."""
         return Standing(self._prior, 0.0, 0, 0)
+
+    def could_be(self, standing: Standing) -> bool:
+        """Whether this is a belief over the model's secrets and useful values at all."""
+        belief = standing.belief
+        return belief.shape == self._prior.shape and bool((belief >= 0).all() and abs(belief.sum() - 1) < WHOLE)
 
     def next_session(self, standing: Standing) -> Standing:
         """The secret stays, the useful value is drawn anew: the belief is beta(s) p(u | s). The ledger goes on."""

@@ -71,8 +71,8 @@ def _send(gateway: Gateway, sent: list[Outgoing], sink: int) -> None:
     try:
         while left:
             left = left[os.write(sink, left) :]
-    except BrokenPipeError:
-        raise InputError(
-            "Nobody reads the releases any more. What did not get through is on disk and sent again at the next start."
-        ) from None
+    except OSError as error:
+        gone = isinstance(error, BrokenPipeError)
+        why = "Nobody reads the releases any more" if gone else f"The releases cannot be written ({error.strerror})"
+        raise InputError(f"{why}. What did not get through is on disk and sent again at the next start.") from None
     gateway.delivered(sent)

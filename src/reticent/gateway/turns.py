@@ -27,6 +27,11 @@ OTHER_POLICY = (
     "policy file, or with a ledger of its own; "
 ) + STARTS_ANEW
 
+STRANGE = (
+    "This subject's newest entry in the ledger holds a belief that cannot be under this policy, so nothing of it is "
+    "released: the ledger was edited. `reticent ledger verify --policy` says more; put the newest copy back."
+)
+
 
 class What(NamedTuple):
     """What an entry tells: a release with its rule, or a stop."""
@@ -57,6 +62,8 @@ class Turns:
         place = Place(standing_of(last), last.number, last.hash, last.time, last.measured)
         if last.policy != self.runtime.digest:
             return replace(place, blocked=OTHER_POLICY)
+        if not self.runtime.could_be(place.standing):
+            return replace(place, blocked=STRANGE)
         return replace(place, resting_since=last.time) if last.sensor == STOP else place
 
     def awake(self, name: str, place: Place, now: float) -> tuple[Place, list[Entry]]:
