@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
+from reticent.gateway import service
 from reticent.gateway.entry import COLUMNS, row_of
 from reticent.gateway.ledger import LedgerTrouble
 from reticent.gateway.messages import Message
@@ -39,6 +40,33 @@ def test_ledger_trouble_stops_releases_until_it_is_over(place):
     assert [out.step for _ in range(2) for out in place.tick()][:2] == [1, 2]
     assert place.gateway.trouble is None
     assert [entry.number for entry in place.ledger.entries("ada")][:3] == [0, 1, 2]
+
+
+def test_trouble_is_over_once_the_ledger_can_be_written_although_nothing_comes(place, monkeypatch):
+    monkeypatch.setattr(service, "SECONDS_BETWEEN_TRIES", 0.0)
+    place.tick()
+    place.ledger.fails = "before"
+    assert place.tick() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(place.ledger, "hold", full)
+        assert place.gateway.handle([]) == []
+        assert "Make room" in str(place.gateway.trouble)
+    place.ledger.fails = None
+    assert place.gateway.handle([]) == []
+    assert place.gateway.trouble is None
+
+
+def full(*_):
+    raise LedgerTrouble("The disk is full. Make room.")
+
+
+def test_what_another_gateway_delivered_is_no_longer_under_way(place):
+    sent = place.gateway.handle([place.message()])
+    other = Gateway(place.runtime, place.ledger, Settings(place.policy), place.clock, lambda: place.draws)
+    other.delivered(other.resend())
+    assert len(place.gateway._under_way) == len(sent) == 1
+    assert place.gateway.resend() == []
+    assert place.gateway._under_way == {}
 
 
 def test_trouble_with_reading_the_ledger_stops_releases_too(place):
@@ -235,9 +263,6 @@ def test_a_pause_outlives_the_gateway(place):
 
 
 def test_a_pause_that_cannot_be_written_holds_and_is_written_later(place, monkeypatch):
-    def full(*_):
-        raise LedgerTrouble("The disk is full. Make room.")
-
     place.tick()
     with monkeypatch.context() as patch:
         patch.setattr(place.ledger, "hold", full)

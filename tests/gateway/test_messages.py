@@ -99,6 +99,7 @@ def test_what_is_too_long_is_refused_before_it_is_read():
     [
         *("", "a/b", "+", "a+", "#", "a#b", "\0", "a\0b", "a\nb", " ada", "ada ", "\u200b", "x" * 129, "\ud800"),
         *("e\u0301", None, 3, ["ada"]),
+        *("\u3164", "ada\ufe0f", "a\u034fda", "ada\uffa0", "\u2800", "ada\U000e0100", "ad\u115fa", "ada\u180b"),
     ],
 )
 def test_odd_subjects_are_refused(name):

@@ -268,9 +268,12 @@ def test_the_queue_is_bounded_and_what_does_not_fit_is_counted(tmp_path, mosquit
     for _ in range(5):
         inbox.put_nowait(aiomqtt.Message("in/ada/a0", b"", 0, False, 0, None))
     assert inbox.qsize() == 2
-    assert inbox.lost == 3
+    inbox.get_nowait()
+    inbox.put_nowait(aiomqtt.Message("in/ada/a0", b"x" * (LONGEST_MESSAGE + 1), 0, False, 0, None))
+    assert inbox.qsize() == 1
+    assert inbox.dropped == {"overflow": 3, "oversized": 1}
     with running(tmp_path, mosquitto) as (service, outside):
-        service.service._inbox.lost = 7
+        service.service._inbox.dropped["overflow"] = 7
         outside.say()
         until(lambda: outside.releases())
         assert service.gateway.counters["overflow"] == 7

@@ -23,6 +23,7 @@ from reticent.gateway.runtime import Decision, ImpossibleReading, Runtime, Stand
 from reticent.gateway.value import Value
 from reticent.policy.lookahead import Lookahead
 from reticent.policy.saved import policy_file, policy_of
+from reticent.policy.store import PolicyFile
 from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.merging import BLEND
 from reticent.problem.synthetic import synthetic, two_binary_sensors
@@ -365,6 +366,21 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
     lookahead(Task(synthetic(), NO_BOUND)).save(path)
     with pytest.raises(InputError, match="learned with a penalty"):
         Runtime.load(path, allow_unbounded=True)
+
+
+def test_the_digest_is_that_of_the_file_that_was_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "policy.safetensors"
+    actor(MASKED).save(path)
+    load = PolicyFile.load
+
+    def swapped(path):
+        file = load(path)
+        actor(MASKED, seed=1).save(path)
+        return file
+
+    monkeypatch.setattr(PolicyFile, "load", swapped)
+    with pytest.raises(InputError, match="replaced while it was read"):
+        Runtime.load(path)
 
 
 LIGHT = """

@@ -8,7 +8,8 @@ differences, so that with old ones forgotten,
 D / sqrt(V) is about standard normal. Above 5 the model does not fit.
 
 Only what was SENT is looked at, so that anybody who follows the releases can compute the same: that a subject falls
-silent tells nothing new. A reading that the model calls impossible is drift at once; it cannot be sent.
+silent tells nothing new. A reading that the model calls impossible is drift at once, though it cannot be sent: that
+silence does tell something, which under the model never happens.
 """
 
 import math

@@ -5,6 +5,7 @@ No sentence made here holds a reading: they go to logs.
 
 import json
 import math
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
@@ -14,6 +15,8 @@ LONGEST_MESSAGE = 16_384
 LONGEST_NAME = 128
 # What topics of MQTT give a meaning to.
 RESERVED = frozenset("/+#")
+# Printable by their category, and yet nothing is seen of them: fillers, joiners, selectors of variants, an empty cell.
+UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 VALUES = ("symbol", "reading", "sample")
 FIELDS = frozenset(("subject", "sensor", "time", "id", *VALUES))
 
@@ -78,7 +81,12 @@ def check_subject(name: Any) -> str:
     """The name, if it is one that every transport, ledger and page can carry, and that is written in one way only."""
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
         raise Refused("malformed", f"a subject is a name of 1 to {LONGEST_NAME} characters")
-    if not name.isprintable() or name != name.strip() or not unicodedata.is_normalized("NFC", name):
+    if (
+        not name.isprintable()
+        or UNSEEN.search(name)
+        or name != name.strip()
+        or not unicodedata.is_normalized("NFC", name)
+    ):
         raise Refused("malformed", "a subject has characters that cannot be seen, or that are not in normal form")
     if RESERVED & set(name):
         raise Refused("malformed", "a subject has one of the characters / + #, which topics give a meaning to")

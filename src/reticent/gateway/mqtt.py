@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from reticent.errors import InputError
 from reticent.gateway.home_assistant import HomeAssistant
-from reticent.gateway.messages import RESERVED, Message, Outgoing, Refused, parse_payload
+from reticent.gateway.messages import LONGEST_MESSAGE, RESERVED, Message, Outgoing, Reason, Refused, parse_payload
 from reticent.gateway.service import Gateway
 from reticent.gateway.simulate import line
 
@@ -79,14 +79,24 @@ class Broker:
         return client
 
 
-class Inbox(asyncio.Queue[aiomqtt.Message]):
-    """What has come and was not yet handled: bounded. What does not fit in is counted in `lost`."""
+DROPPED: dict[Reason, str] = {
+    "oversized": f"a message is longer than {LONGEST_MESSAGE} bytes",
+    "overflow": "readings come faster than they are handled",
+}
 
-    lost = 0
+
+class Inbox(asyncio.Queue[aiomqtt.Message]):
+    """What has come and was not yet handled: bounded, and so is each message. What does not fit in is counted."""
+
+    def __init__(self, maxsize: int) -> None:
+        super().__init__(maxsize)
+        self.dropped = dict.fromkeys(DROPPED, 0)
 
     def put_nowait(self, item: aiomqtt.Message) -> None:
-        if self.full():
-            self.lost += 1
+        if isinstance(item.payload, bytes) and len(item.payload) > LONGEST_MESSAGE:
+            self.dropped["oversized"] += 1
+        elif self.full():
+            self.dropped["overflow"] += 1
         else:
             super().put_nowait(item)
 
@@ -173,9 +183,10 @@ class MqttService:
         return [first, *self._inbox.empty_out(LARGEST_BATCH - 1)]
 
     def _handle(self, raw: Sequence[aiomqtt.Message]) -> list[Outgoing]:
-        if lost := self._inbox.lost:
-            self._inbox.lost -= lost
-            self._gateway.refuse(Refused("overflow", "readings come faster than they are handled"), lost)
+        for reason, why in DROPPED.items():
+            if times := self._inbox.dropped[reason]:
+                self._inbox.dropped[reason] -= times
+                self._gateway.refuse(Refused(reason, why), times)
         messages = []
         for each in raw:
             try:

@@ -118,9 +118,12 @@ class Runtime:
     @classmethod
     def load(cls, path: str | Path, allow_unbounded: bool = False) -> "Runtime":
         """The policy of this file, if its bound holds by construction; one without a bound only where allowed."""
+        digest = _digest(path)
         file = PolicyFile.load(path)
+        if _digest(path) != digest:
+            raise InputError(f"The policy file {str(path)!r} was replaced while it was read. Start again.")
         _check(file, allow_unbounded)
-        return cls(file, hashlib.sha256(Path(path).read_bytes()).hexdigest())
+        return cls(file, digest)
 
     def first(self) -> Standing:
         """Where every subject starts: the prior, nothing spent."""
@@ -266,6 +269,14 @@ class Runtime:
             f"Sensor {self.sensors[sensor]!r} gave {self.symbols[symbol]!r}, which has probability zero under the "
             "model and the belief so far: the model does not fit this sensor."
         )
+
+
+def _digest(path: str | Path) -> str:
+    """SHA-256 of the file; of one that cannot be read none, as loading it will say."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _limit(bound: Bound) -> float:

@@ -29,7 +29,7 @@ from reticent.gateway.view import SHOWN_SUBJECTS, View
 
 _log = logging.getLogger("reticent.gateway")
 
-SECONDS_BETWEEN_LOGS = 10.0
+SECONDS_BETWEEN_LOGS, SECONDS_BETWEEN_TRIES = 10.0, 5.0
 # The clocks of gateways that share a ledger differ by this much at most.
 SKEW_SECONDS = 5.0
 WHY = {
@@ -40,7 +40,7 @@ WHY = {
 USUAL = frozenset(("released", "gathered", "not asked", "resting"))
 
 # What the ledger keeps in place of a sentence that another version may word otherwise.
-DRIFTED = "drift"
+HELD_DRIFT, HELD_PAUSED = "drift", "paused"
 
 Event = dict[str, Any]
 
@@ -108,6 +108,7 @@ class Gateway:
         # On this gateway's own clock: its start, and what it has written.
         self._newest_time = clock()
         self._logged: dict[str, float] = {}
+        self._try_ledger_at = 0.0
 
     @property
     def trouble(self) -> str | None:
@@ -243,13 +244,15 @@ class Gateway:
                 self._troubles.put("paused", PAUSED)
         paused = self._troubles.has("paused")
         if paused != self._pause_on_disk:
-            self._ledger.hold(EVERYBODY, "paused" if paused else None)
+            self._ledger.hold(EVERYBODY, HELD_PAUSED if paused else None)
             self._pause_on_disk = paused
 
     def _again(self) -> list[Outgoing]:
         """Everything on disk that perhaps never left."""
         entries = self._ledger.undelivered()
         self._resend_due = False
+        # What another gateway has delivered meanwhile is no longer under way here.
+        self._under_way.clear()
         if entries:
             _log.warning("%d releases on disk perhaps never left: they are sent again.", len(entries))
             self.counters["sent again"] += len(entries)
@@ -346,6 +349,7 @@ class Gateway:
         # First: should the gateway end before the entries are written, the subject is silent all the same.
         self._hold_blocked(batch)
         if not batch.entries:
+            self._try_ledger()
             self._settle(batch, set())
             return []
         kept = self._ledger.append(batch.entries)
@@ -362,6 +366,13 @@ class Gateway:
             self._view.remember(entry)
         self.counters["stopped"] += sum(entry.symbol is None for entry in written)
         return [self._leaving(entry) for entry in written]
+
+    def _try_ledger(self) -> None:
+        """Trouble with the ledger is over once it can be written. With nothing to write that is tried now and then."""
+        if self._troubles.has("ledger") and time.monotonic() >= self._try_ledger_at:
+            self._try_ledger_at = time.monotonic() + SECONDS_BETWEEN_TRIES
+            self._ledger.hold(EVERYBODY, HELD_PAUSED if self._pause_on_disk else None)
+            self._troubles.put("ledger", None)
 
     def _settle(self, batch: _Batch, refused: set[str]) -> None:
         """The places of the batch hold from now on, but for the refused."""
@@ -382,7 +393,7 @@ class Gateway:
     def _held(self, name: str) -> str | None:
         """Why the subject was held back when it was last here. Who checks no drift lifts what drift has held."""
         why = self._ledger.held(name)
-        if why != DRIFTED:
+        if why != HELD_DRIFT:
             return why
         if self.settings.drift_check:
             return DRIFT
@@ -394,7 +405,7 @@ class Gateway:
         for name, place in batch.places.items():
             if place.blocked:
                 _log.warning("Subject %r: %s", name, place.blocked)
-                self._ledger.hold(name, DRIFTED if place.blocked == DRIFT else place.blocked)
+                self._ledger.hold(name, HELD_DRIFT if place.blocked == DRIFT else place.blocked)
 
     def _leaving(self, entry: Entry) -> Outgoing:
         sent = Outgoing(entry.subject, entry.session, entry.step, entry.sensor, entry.symbol)

@@ -121,6 +121,7 @@ class SqliteLedger(Ledger):
         if not os.path.lexists(self._path):
             self._create(lock)
         self._check_kind()
+        self._check_one_name()
         opened = {self._beside(".lock"): _identity(os.fstat(lock)), self._path: _identity(os.lstat(self._path))}
         self._connection = _connect(self._path, "mode=rw")
         self._check_version()
@@ -180,6 +181,14 @@ class SqliteLedger(Ledger):
             )
         if status.st_size == 0:
             raise LedgerTrouble(f"{str(self._path)!r} is empty, so it is no ledger, or no longer one. Put a copy back.")
+
+    def _check_one_name(self) -> None:
+        """Under another name it would have another lock, and another gateway could write it."""
+        if os.lstat(self._path).st_nlink > 1:
+            raise LedgerTrouble(
+                f"The ledger {str(self._path)!r} has another name, too (a hard link), under which it could be written "
+                "unseen. Remove that one, or give this gateway a copy."
+            )
 
     def _for_reading(self) -> sqlite3.Connection:
         """A connection that cannot write; to the file alone where nothing can be made beside it."""
