@@ -44,10 +44,10 @@ def chain(subject: str, length: int, last: Entry | None = None) -> list[Entry]:
     """Releases of a subject, every fifth entry a stop."""
     entries: list[Entry] = []
     for _ in range(length):
-        last = entry_after(last, subject)
-        if last.number % 5 == 4:
-            measured = entries[-1].measured
-            last = Entry(**{**fields_of(last), "measured": measured, "sensor": "stop", "symbol": None, "chances": None})
+        before, last = last, entry_after(last, subject)
+        if before is not None and last.number % 5 == 4:
+            stop = {"measured": before.measured, "sensor": "stop", "symbol": None, "chances": None}
+            last = Entry(**fields_of(last) | stop)
         entries.append(last)
     return entries
 

@@ -281,7 +281,7 @@ def test_who_is_blocked_is_held_before_the_entry_is_written(tmp_path):
     order = []
     append, hold = place.ledger.append, place.ledger.hold
     place.ledger.append = lambda entries: order.append("append") or append(entries)
-    place.ledger.hold = lambda *what: order.append("hold") or hold(*what)
+    place.ledger.hold = lambda name, why: order.append("hold") or hold(name, why)
     for i in range(40):
         place.tick("ada", reading=i % 2)
     assert order[-2:] == ["hold", "append"]
