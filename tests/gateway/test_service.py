@@ -237,7 +237,7 @@ def test_a_reading_is_released_once_whoever_forgets_it_meanwhile(tmp_path):
     assert place.gateway.handle(one) == []
     other = Gateway(place.runtime, place.ledger, Settings(place.policy), place.clock, lambda: place.draws)
     assert other.handle(one) == []
-    assert (place.gateway.counters["stale"], other.counters["stale"]) == (3, 3)
+    assert (place.gateway.counters["not asked"], other.counters["not asked"]) == (3, 3)
     later = [replace(message, time=NOON + 0.001) for message in one]
     assert len(other.handle(later)) == 1
     place.ledger.close()
@@ -252,7 +252,7 @@ def test_after_a_stop_the_last_reading_is_still_known(place):
     place.again()
     messages = [place.message(sensor=name, time=again) for name in place.runtime.sensors]
     assert place.gateway.handle(messages) == []
-    assert place.gateway.counters["stale"] == 3
+    assert place.gateway.counters["not asked"] == 3
     release, stop = list(place.ledger.entries("ada"))[-2:]
     assert release.measured == stop.measured == again
 

@@ -60,7 +60,10 @@ class Subject:
                 return "duplicate"
             if message.time > now + AHEAD_SECONDS:
                 return "ahead"
-            if message.time <= measured or message.time < max(seen, now - stale):
+            if message.time == measured:
+                # Sensors that speak together: when this was measured, another one was asked.
+                return "not asked"
+            if message.time < max(measured, seen, now - stale):
                 return "stale"
             self.seen[sensor] = message.time
         if message.id is not None:
