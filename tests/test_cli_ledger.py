@@ -138,14 +138,14 @@ def test_verify_with_the_policy(run, tmp_path):
     path = write_policy(tmp_path / "policy.safetensors", task())
     runtime = Runtime.load(path)
     start = runtime.first()
-    after = runtime.follow(start, 0, 25)
-    belief = tuple(map(tuple, after.belief.tolist()))
+    belief = runtime.heard(start, 0, 25, None)
     entry = entry_after(
         None,
         sensor=runtime.sensors[0],
         symbol=runtime.symbols[25],
-        belief=belief,
-        spent_bits=float(after.spent_bits),
+        chances=None,
+        belief=tuple(map(tuple, belief.tolist())),
+        spent_bits=runtime.information_bits(start, 0),
         policy=runtime.digest,
     )
     for name, each in (("right.db", entry), ("wrong.db", replace(entry, spent_bits=entry.spent_bits / 2))):
@@ -153,7 +153,7 @@ def test_verify_with_the_policy(run, tmp_path):
             ledger.append([each])
     code, out, _ = run("verify", "right.db", "--policy", path)
     assert code == 0
-    assert f"the highest confidence is {entry.confidence}, the most bits {entry.spent_bits} (exact)" in out
+    assert f"the highest confidence is {entry.confidence}, the most bits {entry.spent_bits}." in out
     code, out, _ = run("verify", "wrong.db", "--policy", path)
     assert code == 1
     assert "NOT whole: Entry 0 of subject 'ada' says" in out

@@ -8,7 +8,7 @@ import numpy as np
 from reticent.gateway.entry import Entry
 from reticent.gateway.ledger import LedgerTrouble, standing_of
 from reticent.gateway.messages import Message, Outgoing
-from reticent.gateway.runtime import Runtime
+from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.service import Gateway, Settings
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.policy.store import PolicyFile
@@ -45,6 +45,15 @@ def write_policy(path: Path, what: Task | None = None, seed: int = 0, stops: flo
     arrays["layers.2.bias"][-1] = stops
     PolicyFile("actor", what, {"inputs": "belief", "width": width, "greedy": True}, arrays, {}).save(path)
     return path
+
+
+def follow(runtime: Runtime, standing: Standing, entry: Entry) -> Standing:
+    """What the provider knows once it has heard what this entry says, where readings are sent as they are or not."""
+    sensor, symbol = runtime.sensors.index(entry.sensor), runtime.symbols.index(str(entry.symbol))
+    chances = None if entry.chances is None else np.array(entry.chances)
+    belief = runtime.heard(standing, sensor, symbol, chances)
+    bits = runtime.decided(runtime.public(standing), sensor).bits
+    return Standing(belief, standing.spent_bits + bits, standing.session, standing.step + 1)
 
 
 class Clock:

@@ -26,10 +26,12 @@ def entry_after(last: Entry | None, subject: str = "ada", **changed) -> Entry:
         "subject": subject,
         "number": 0 if last is None else last.number + 1,
         "time": 1.7e9 if last is None else last.time + 1.5,
+        "measured": 1.7e9 - 0.5 if last is None else last.measured + 1.5,
         "session": 0 if last is None else last.session + (last.symbol is None),
         "step": 0 if last is None or last.symbol is None else last.step + 1,
         "sensor": "gyroscope",
         "symbol": "code 3",
+        "chances": (0.0, 0.25),
         "belief": ((0.1, 0.2), (0.3, 0.4)),
         "spent_bits": 0.1 if last is None else last.spent_bits + 0.1,
         "policy": POLICY,
@@ -42,9 +44,10 @@ def chain(subject: str, length: int, last: Entry | None = None) -> list[Entry]:
     """Releases of a subject, every fifth entry a stop."""
     entries: list[Entry] = []
     for _ in range(length):
-        last = entry_after(last, subject)
-        if last.number % 5 == 4:
-            last = Entry(**{**fields_of(last), "sensor": "stop", "symbol": None})
+        before, last = last, entry_after(last, subject)
+        if before is not None and last.number % 5 == 4:
+            stop = {"measured": before.measured, "sensor": "stop", "symbol": None, "chances": None}
+            last = Entry(**fields_of(last) | stop)
         entries.append(last)
     return entries
 

@@ -38,6 +38,17 @@ def test_sensors_without_any_surprise_are_no_drift():
     assert not tally.drifted
 
 
+def test_rounding_errors_are_no_drift():
+    """Where one reading is all but certain, its variance rounds to zero and its surprise not quite."""
+    tally = Tally()
+    for _ in range(500):
+        tally = tally.after(Surprise(3e-16, 1e-16, 0.0))
+    assert not tally.drifted
+    for _ in range(20):
+        tally = tally.after(Surprise(0.01, 1e-16, 0.0))
+    assert tally.drifted
+
+
 def play(runtime: Runtime, channel: np.ndarray, releases: int, seed: int) -> Tally:
     """One sensor, over sessions of one subject, with readings from this channel."""
     rng, tally, standing = np.random.default_rng(seed), Tally(), runtime.first()

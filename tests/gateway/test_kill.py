@@ -22,7 +22,7 @@ from reticent.gateway.sqlite import SqliteLedger
 from reticent.gateway.verify import verify
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.task import Task
-from tests.gateway.parts import coarsened, task, write_policy
+from tests.gateway.parts import coarsened, follow, task, write_policy
 
 SUBJECTS = 6
 
@@ -109,9 +109,8 @@ class Victim:
         if entry.session > standing.session:
             standing = self.runtime.next_session(standing)
         if entry.symbol is not None:
-            sensor, symbol = self.runtime.sensors.index(entry.sensor), self.runtime.symbols.index(entry.symbol)
             assert (entry.session, entry.step) == (standing.session, standing.step)
-            standing = self.runtime.follow(standing, sensor, symbol)
+            standing = follow(self.runtime, standing, entry)
         stored = standing_of(entry)
         assert np.allclose(stored.belief, standing.belief, rtol=0, atol=1e-9)
         assert stored.spent_bits == pytest.approx(standing.spent_bits, abs=1e-9)

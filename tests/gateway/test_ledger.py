@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS, Entry
-from reticent.gateway.ledger import PAGE, LedgerTrouble, standing_of
+from reticent.gateway.ledger import EVERYBODY, PAGE, LedgerTrouble, standing_of
 from reticent.gateway.verify import verify
 from tests.gateway.places import chain, entry_after, fields_of
 
@@ -23,9 +23,9 @@ NAMES = ["Zoë", "ada", "a b/c#+%s?", "ada ", "\U0001f642", "\u00e9"]
 
 
 def test_the_hash_by_hand():
-    entry = Entry("ada", 0, 12.0, 0, 0, "stop", None, ((0.25, 0.75),), 0.1, "p", "")
+    entry = Entry("ada", 0, 12.0, 11.5, 0, 0, "stop", None, None, ((0.25, 0.75),), 0.1, "p", "")
     text = (
-        '{"before":"","belief":[[0.25,0.75]],"number":0,"policy":"p","sensor":"stop","session":0,"spent_bits":0.1,'
+        '{"before":"","belief":[[0.25,0.75]],"chances":null,"measured":11.5,"number":0,"policy":"p","sensor":"stop","session":0,"spent_bits":0.1,'
         '"step":0,"subject":"ada","symbol":null,"time":12.0}'
     )
     assert entry.canonical() == text
@@ -50,8 +50,18 @@ def test_minus_zero_hashes_as_zero():
         ({"before": "ab"}, "which entry was before"),
         ({"step": -1}, "which entry was before"),
         ({"time": float("nan")}, "not finite"),
+        ({"measured": float("-inf")}, "not finite"),
         ({"spent_bits": float("inf")}, "not finite"),
         ({"belief": ((0.5, float("nan")),)}, "not finite"),
+        ({"chances": (0.5, float("inf"))}, "not finite"),
+        ({"time": 1e18}, "cannot be"),
+        ({"time": -1.0}, "cannot be"),
+        ({"measured": 1e18}, "cannot be"),
+        ({"spent_bits": -0.1}, "cannot be"),
+        ({"belief": ()}, "no table"),
+        ({"belief": ((), ())}, "no table"),
+        ({"belief": ((0.5, 0.25), (0.25,))}, "no table"),
+        ({"belief": ((0.5, 0.5), ())}, "no table"),
     ],
 )
 def test_nonsense_is_no_entry(changed, sentence):
@@ -80,13 +90,27 @@ def test_every_digit_is_kept(place):
     for _ in range(50):
         # All magnitudes, down to numbers that are not normal.
         belief = (rng.random((2, 3)) * 10.0 ** rng.integers(-320, 300, (2, 3))).tolist()
-        bits, seconds = (rng.random(2) * 10.0 ** rng.integers(-320, 300, 2)).tolist()
-        last = entry_after(last, belief=tuple(map(tuple, belief)), spent_bits=bits, time=seconds)
+        bits, seconds = (rng.random(2) * 10.0 ** rng.integers(-320, (300, 11))).tolist()
+        chances = tuple((rng.random(4) * 10.0 ** rng.integers(-320, 1, 4)).tolist())
+        last = entry_after(last, chances=chances, belief=tuple(map(tuple, belief)), spent_bits=bits, time=seconds)
         written.append(last)
     with place.open() as ledger:
         ledger.append(written)
         assert [entry.hash for entry in ledger.entries()] == [entry.hash for entry in written]
         assert list(ledger.entries()) == written
+
+
+def test_what_is_held_stays_held_until_it_is_lifted(place):
+    with place.open() as ledger:
+        assert ledger.held("ada") is None
+        ledger.hold("ada", "drift")
+        ledger.hold(EVERYBODY, "paused")
+    with place.open() as ledger:
+        assert (ledger.held("ada"), ledger.held(EVERYBODY), ledger.held("bob")) == ("drift", "paused", None)
+        ledger.hold("ada", None)
+        ledger.hold(EVERYBODY, "another reason")
+        assert (ledger.held("ada"), ledger.held(EVERYBODY)) == (None, "another reason")
+        assert ledger.subjects() == []
 
 
 def test_subjects_with_any_name_in_order_of_code_points(place):
@@ -252,8 +276,10 @@ EDITS = {
     "time": 1.5,
     "session": 1,
     "step": 9,
+    "measured": 1.7e9 + 17,
     "sensor": "stop",
     "symbol": "code 4",
+    "chances": "[0.0,0.25000000000000006]",
     "belief": "[[0.1,0.2],[0.3,0.4000000000000001]]",
     "spent_bits": 0.30000000000000001,
     "policy": "",
@@ -297,10 +323,12 @@ FIELDS = [field.name for field in dataclasses.fields(Entry)]
 CHANGES = {
     "number": st.integers(-(2**62), 2**62),
     "time": st.floats(allow_nan=False, allow_infinity=False),
+    "measured": st.floats(allow_nan=False, allow_infinity=False),
     "session": st.integers(-(2**62), 2**62),
     "step": st.integers(-(2**62), 2**62),
     "spent_bits": st.floats(allow_nan=False, allow_infinity=False),
     "belief": st.tuples(st.tuples(st.floats(0, 1), st.floats(0, 1))),
+    "chances": st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)),
     "symbol": st.none() | st.text(),
 }
 

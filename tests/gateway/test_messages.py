@@ -28,6 +28,13 @@ def test_the_three_kinds_of_value():
 
 def test_a_topic_says_subject_and_sensor():
     payload = b'{"symbol": "code 3", "time": 3}'
+    for unread in (
+        lambda: parse_payload("ada", "gyroscope", b'{"symbol": "code 3", "id": "17"}'),
+        lambda: parse_line(line(time=None), needs_time=True),
+    ):
+        with pytest.raises(Refused, match="does not say its time, so if it came twice") as refused:
+            unread()
+        assert refused.value.reason == "malformed"
     assert parse_payload("ada", "gyroscope", payload) == Message("ada", "gyroscope", 3.0, symbol="code 3")
     for twice in (b'{"symbol": "x", "subject": "bob"}', b'{"symbol": "x", "sensor": "other"}'):
         with pytest.raises(Refused, match="topic") as refused:
@@ -92,6 +99,7 @@ def test_what_is_too_long_is_refused_before_it_is_read():
     [
         *("", "a/b", "+", "a+", "#", "a#b", "\0", "a\0b", "a\nb", " ada", "ada ", "\u200b", "x" * 129, "\ud800"),
         *("e\u0301", None, 3, ["ada"]),
+        *("\u3164", "ada\ufe0f", "a\u034fda", "ada\uffa0", "\u2800", "ada\U000e0100", "ad\u115fa", "ada\u180b"),
     ],
 )
 def test_odd_subjects_are_refused(name):

@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import aiomqtt
 import paho.mqtt.client as paho
@@ -21,6 +22,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from reticent.cli.broker import BrokerOptions
 from reticent.cli.simulate import PaceOptions, Simulate
 from reticent.errors import InputError
+from reticent.gateway import mqtt
 from reticent.gateway.messages import LONGEST_MESSAGE
 from reticent.gateway.mqtt import Broker, Inbox, MqttService
 from reticent.gateway.runtime import Runtime
@@ -48,6 +50,7 @@ class Outside:
 
     def __init__(self, port: int, **security) -> None:
         self.heard: list[tuple[str, dict, bool]] = []
+        self._now = 0.0
         self._client = paho.Client(CallbackAPIVersion.VERSION2)
         if "username" in security:
             self._client.username_pw_set(security["username"], security["password"])
@@ -71,7 +74,9 @@ class Outside:
 
     def say(self, subject="ada", sensor=None, payload=None, retain=False, symbol="1.87") -> None:
         for each in [sensor] if sensor else ("a0", "a1", "a2"):
-            said = json.dumps({"symbol": symbol}) if payload is None else payload
+            # Every reading is newer than the one before it.
+            self._now = max(time.time(), self._now + 1e-6)
+            said = json.dumps({"symbol": symbol, "time": self._now}) if payload is None else payload
             told = self._client.publish(f"in/{subject}/{each}", said, 1, retain)
             if retain:
                 told.wait_for_publish(20)
@@ -162,16 +167,17 @@ def test_garbage_and_odd_topics_are_counted_and_do_no_harm(tmp_path, mosquitto):
         outside.say(payload=b'{"symbol": NaN}', sensor="a0")
         outside.say(payload=b'{"symbol": "1.87", "subject": "bob"}', sensor="a0")
         outside.say(payload=b"x" * (LONGEST_MESSAGE + 1), sensor="a0")
+        outside.say(payload=b'{"symbol": "1.87"}', sensor="a0")
         outside.say("", sensor="a0")
         outside.say(" ada", sensor="a0")
         outside.say("ada", sensor="nose")
         outside.say("a/b", sensor="a0")
         outside._client.publish("in/ada", '{"symbol": "1.87"}', 1)
-        until(lambda: counters["malformed"] == 6 and counters["oversized"] == 1 and counters["unknown"] == 1)
+        until(lambda: counters["malformed"] == 7 and counters["oversized"] == 1 and counters["unknown"] == 1)
         outside.say()
         until(lambda: outside.releases())
         assert service.gateway.trouble is None
-        until(lambda: counters["received"] == 8 + 3)
+        until(lambda: counters["received"] == 9 + 3)
 
 
 def test_retained_readings_are_not_used(tmp_path, mosquitto):
@@ -238,7 +244,7 @@ def test_what_was_decided_but_not_delivered_is_sent_after_reconnecting(tmp_path,
 
 def test_after_a_restart_what_was_not_delivered_comes_first(tmp_path, mosquitto):
     place = Place(tmp_path)
-    [lost] = place.gateway.handle([place.message(time=None)])
+    [lost] = place.gateway.handle([place.message()])
     place.ledger.close()
     with closing(Outside(mosquitto.port)) as outside:
         with closing(Running(tmp_path, Broker("127.0.0.1", mosquitto.port))):
@@ -263,12 +269,69 @@ def test_the_queue_is_bounded_and_what_does_not_fit_is_counted(tmp_path, mosquit
     for _ in range(5):
         inbox.put_nowait(aiomqtt.Message("in/ada/a0", b"", 0, False, 0, None))
     assert inbox.qsize() == 2
-    assert inbox.lost == 3
+    inbox.get_nowait()
+    inbox.put_nowait(aiomqtt.Message("in/ada/a0", b"x" * (LONGEST_MESSAGE + 1), 0, False, 0, None))
+    assert inbox.qsize() == 1
+    assert inbox.dropped == {"overflow": 3, "oversized": 1}
     with running(tmp_path, mosquitto) as (service, outside):
-        service.service._inbox.lost = 7
+        service.service._inbox.dropped["overflow"] = 7
         outside.say()
         until(lambda: outside.releases())
         assert service.gateway.counters["overflow"] == 7
+
+
+class SlowLink:
+    """A client whose link lets a few messages through, then none until it is connected anew; on one topic none."""
+
+    def __init__(self, lets_through: int, deaf: str = "") -> None:
+        self.left, self.deaf = lets_through, deaf
+        self.through, self.under_way, self.most_under_way = [], 0, 0
+
+    async def publish(self, topic, payload, qos) -> None:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        if self.left == 0 or topic == self.deaf:
+            raise aiomqtt.MqttError("Operation timed out")
+        self.left -= 1
+        self.through.append((topic, payload))
+
+
+def test_a_link_that_breaks_again_and_again_still_gets_everything_through(tmp_path, monkeypatch):
+    monkeypatch.setattr(mqtt, "UNDER_WAY", 8)
+    place = Place(tmp_path)
+    place.gateway.handle([place.message(f"subject {i}") for i in range(30)])
+    service, through, waits = MqttService(place.gateway, Broker()), [], []
+    service._in_worker = at_once
+    for _ in range(5):
+        link, service._wait = cast(Any, SlowLink(7)), 4.0
+        with suppress(aiomqtt.MqttError):
+            asyncio.run(service._work(link, lambda: True))
+        through += link.through
+        waits.append(service._wait)
+        assert link.most_under_way <= 8
+    assert len(through) == len(set(through)) == 30
+    assert place.ledger.undelivered() == []
+    assert waits == [mqtt.FIRST_WAIT] * 5
+    place.ledger.close()
+
+
+def test_what_follows_one_that_failed_is_not_delivered(tmp_path):
+    place = Place(tmp_path)
+    place.gateway.handle([place.message(name) for name in ("ada", "bob")])
+    service, link = MqttService(place.gateway, Broker()), cast(Any, SlowLink(9, deaf="out/ada"))
+    service._in_worker = at_once
+    service._wait = 4.0
+    with pytest.raises(aiomqtt.MqttError):
+        asyncio.run(service._work(link, lambda: True))
+    assert len(place.ledger.undelivered()) == 2
+    assert service._wait == 4.0
+    place.ledger.close()
+
+
+async def at_once(call):
+    return call()
 
 
 def test_home_assistant_hears_only_what_was_released(tmp_path, mosquitto):
@@ -348,6 +411,17 @@ def test_tls_with_an_authority_of_our_own(tmp_path):
         with closing(Running(tmp_path, stranger)) as service:
             until(lambda: service.gateway.trouble)
             assert "certificate" in str(service.gateway.trouble)
+
+
+def test_a_certificate_that_cannot_be_read_any_more_is_waited_for(tmp_path, monkeypatch):
+    ca = tmp_path / "ca.pem"
+    monkeypatch.setattr(mqtt, "_tls", lambda ca: None)
+    broker = Broker("127.0.0.1", 1, ca=ca)
+    monkeypatch.undo()
+    with closing(Running(tmp_path, broker)) as service:
+        until(lambda: service.gateway.trouble)
+        assert "cannot be read as a certificate" in str(service.gateway.trouble)
+        assert service._thread.is_alive()
 
 
 def test_simulated_sensors_on_the_broker(tmp_path, mosquitto):

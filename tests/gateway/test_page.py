@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from reticent.errors import InputError
+from reticent.gateway import page as module
 from reticent.gateway.page import FILES, MOST_VIEWERS, Page
 from tests.gateway.parts import Place, coarsened
 
@@ -88,6 +90,44 @@ def test_other_names_are_refused(page):
     assert ask(page, Host=f"localhost:{page.port}")[0] == 200
 
 
+def test_behind_a_proxy_with_tls_the_buttons_work(place):
+    """It passes the name on that the browser asked for, and the browser says https."""
+    with closing(Page(place.gateway, port=0, token="sesame")) as page:
+        told = {"Host": "hub.example", "Origin": "https://hub.example", "X-Reticent-Token": "sesame", **OURS}
+        assert ask(page, "POST", "/pause", **told)[0] == 200
+        assert "Paused" in str(place.gateway.trouble)
+        assert ask(page, "POST", "/resume", **told | {"X-Reticent-Token": "open"})[0] == 403
+        assert ask(page, "POST", "/resume", **told | {"Origin": "https://evil.example"})[0] == 403
+
+
+def test_it_is_served_by_ipv6_too(place):
+    try:
+        page = Page(place.gateway, "::1", 0)
+    except InputError:
+        pytest.skip("this machine has no IPv6")
+    with closing(page), closing(http.client.HTTPConnection("::1", page.port, timeout=20)) as connection:
+        assert page.address == f"http://[::1]:{page.port}/"
+        connection.request("GET", "/", headers={"Host": f"[::1]:{page.port}"})
+        assert connection.getresponse().status == 200
+
+
+def test_so_many_may_be_connected_at_once(place, monkeypatch):
+    monkeypatch.setattr(module, "MOST_CONNECTIONS", 3)
+    with closing(Page(place.gateway, port=0)) as page:
+        held = [socket.create_connection(("127.0.0.1", page.port), 20) for _ in range(3)]
+        with socket.create_connection(("127.0.0.1", page.port), 20) as fourth:
+            assert fourth.recv(1) == b""
+        for each in held:
+            each.close()
+        end = time.monotonic() + 20
+        while True:
+            try:
+                assert ask(page)[0] == 200
+                break
+            except (http.client.HTTPException, OSError):
+                assert time.monotonic() < end
+
+
 def test_only_the_page_itself_may_press_buttons(place, page):
     origin = f"http://127.0.0.1:{page.port}"
     for headers in (
@@ -96,7 +136,8 @@ def test_only_the_page_itself_may_press_buttons(place, page):
         {"Origin": origin},
         {"Origin": "http://evil.example", **OURS},
         {"Origin": "null", **OURS},
-        {"Origin": f"https://127.0.0.1:{page.port}", **OURS},
+        {"Origin": "https://evil.example", **OURS},
+        {"Origin": f"ftp://127.0.0.1:{page.port}", **OURS},
     ):
         assert ask(page, "POST", "/pause", **headers)[0] == 403
     assert place.gateway.trouble is None
@@ -128,7 +169,8 @@ def test_a_token_may_be_asked_for_here_too(place):
     with closing(Page(place.gateway, port=0, token="open sesame")) as page:
         assert ask(page, path="/events")[0] == 403
         assert next(pictures(page, f"/events?token={quote('open sesame')}"))["counters"]["received"] == 0
-        assert ask(page, Host="evil.example")[0] == 403
+        # Whoever asks under whatever name, such as a proxy, needs the token.
+        assert ask(page, path="/events", Host="evil.example")[0] == 403
 
 
 def test_the_stream_shows_releases_as_they_come(place, page):

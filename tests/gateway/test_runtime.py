@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from reticent.errors import InputError
 from reticent.gateway import kernels as guarantee
-from reticent.gateway.numeric import Sensors
+from reticent.gateway.numeric import NATS_PER_BIT, Sensors, entropy
 from reticent.gateway.runtime import Decision, ImpossibleReading, Runtime, Standing
 from reticent.gateway.value import Value
 from reticent.policy.lookahead import Lookahead
 from reticent.policy.saved import policy_file, policy_of
+from reticent.policy.store import PolicyFile
 from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.merging import BLEND
 from reticent.problem.synthetic import synthetic, two_binary_sensors
@@ -184,9 +185,12 @@ def test_the_bound_holds_whatever_is_read_in_all_sessions(seed, sparse, case):
                 break
             assert after.belief.sum() == pytest.approx(1, abs=1e-12)
             assert (after.spent_bits if enforce == "mask" else runtime.confidence(after)) < limit
-            followed = runtime.follow(standing, decision.sensor, sent.symbol)
-            assert np.array_equal(followed.belief, after.belief)
-            assert (followed.spent_bits, followed.step) == (after.spent_bits, standing.step + 1)
+            assert np.array_equal(runtime.heard(standing, decision.sensor, sent.symbol, sent.chances), after.belief)
+            grown = after.spent_bits - standing.spent_bits
+            if enforce == "mask":
+                assert grown == pytest.approx(runtime.information_bits(standing, decision.sensor), abs=1e-12)
+            assert 0 <= grown <= entropy(standing.belief.sum(1)) / NATS_PER_BIT + 1e-12
+            assert after.step == standing.step + 1
             standing, releases = after, releases + 1
         standing = runtime.next_session(standing)
         assert (standing.spent_bits if enforce == "mask" else runtime.confidence(standing)) < limit
@@ -224,7 +228,9 @@ def test_a_reading_that_cannot_be_is_an_error():
         with pytest.raises(ImpossibleReading, match="Sensor 'a0' gave 'z2', which has probability zero"):
             runtime.release(runtime.first(), decision, 2, RNG)
         with pytest.raises(ImpossibleReading, match="'z2'"):
-            runtime.follow(runtime.first(), 0, 2)
+            runtime.heard(runtime.first(), 0, 2, np.array([0.0, 0.0, 1.0]))
+        with pytest.raises(ImpossibleReading, match="'z1'"):
+            runtime.heard(runtime.first(), 0, 1, np.zeros(3))
 
 
 def test_what_makes_no_sense_is_refused():
@@ -360,6 +366,21 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
     lookahead(Task(synthetic(), NO_BOUND)).save(path)
     with pytest.raises(InputError, match="learned with a penalty"):
         Runtime.load(path, allow_unbounded=True)
+
+
+def test_the_digest_is_that_of_the_file_that_was_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "policy.safetensors"
+    actor(MASKED).save(path)
+    load = PolicyFile.load
+
+    def swapped(path):
+        file = load(path)
+        actor(MASKED, seed=1).save(path)
+        return file
+
+    monkeypatch.setattr(PolicyFile, "load", swapped)
+    with pytest.raises(InputError, match="replaced while it was read"):
+        Runtime.load(path)
 
 
 LIGHT = """

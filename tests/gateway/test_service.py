@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from reticent.errors import InputError
 from reticent.gateway import view
 from reticent.gateway.messages import Message, Outgoing, Refused
-from reticent.gateway.service import Settings
+from reticent.gateway.service import Gateway, Settings
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import tells_both, two_binary_sensors
-from tests.gateway.parts import NOON, Place, coarsened, task
+from tests.gateway.parts import NOON, Place, coarsened, follow, task
 from tests.problems import random_model
 
 
@@ -46,8 +46,7 @@ def test_what_leaves_is_on_disk_with_the_belief_that_it_leads_to(place):
     assert [Outgoing(e.subject, e.session, e.step, e.sensor, e.symbol) for e in entries] == sent
     standing = place.runtime.first()
     for entry in entries:
-        sensor = place.runtime.sensors.index(entry.sensor)
-        standing = place.runtime.follow(standing, sensor, place.runtime.symbols.index(entry.symbol))
+        standing = follow(place.runtime, standing, entry)
         assert np.allclose(entry.belief, standing.belief, rtol=0, atol=1e-12)
         assert entry.spent_bits == pytest.approx(standing.spent_bits, abs=1e-12)
         assert entry.policy == place.runtime.digest
@@ -66,8 +65,7 @@ def test_it_stops_rests_and_begins_a_session_that_remembers(place):
     assert not np.allclose(known, standing.belief.sum(1))
     entry = list(place.ledger.entries("ada"))[-1]
     before = place.runtime.next_session(_standing(place, 4))
-    sensor = place.runtime.sensors.index(entry.sensor)
-    after = place.runtime.follow(before, sensor, place.runtime.symbols.index(entry.symbol))
+    after = follow(place.runtime, before, entry)
     assert np.allclose(entry.belief, after.belief, rtol=0, atol=1e-12)
     assert np.allclose(before.belief.sum(1), known)
 
@@ -85,8 +83,7 @@ def test_subjects_have_beliefs_of_their_own(place):
     ada, bob = (list(place.ledger.entries(name)) for name in ("ada", "bob"))
     assert [entry.number for entry in ada] == [0, 1]
     assert [entry.number for entry in bob] == [0]
-    sensor = place.runtime.sensors.index(bob[0].sensor)
-    alone = place.runtime.follow(place.runtime.first(), sensor, place.runtime.symbols.index(bob[0].symbol))
+    alone = follow(place.runtime, place.runtime.first(), bob[0])
     assert np.allclose(bob[0].belief, alone.belief, rtol=0, atol=1e-12)
 
 
@@ -192,7 +189,7 @@ def test_without_asking_the_first_readings_bring_it_along(place):
         ({"symbol": None, "reading": (1.0, 2.0)}, "unfit"),
         ({"symbol": None, "sample": (1.0, 2.0)}, "unfit"),
         ({"time": NOON - 31}, "stale"),
-        ({"time": NOON + 31}, "ahead"),
+        ({"time": NOON + 2.5}, "ahead"),
     ],
 )
 def test_what_cannot_be_used_is_counted_and_dropped(place, change, reason):
@@ -224,6 +221,55 @@ def test_a_reading_from_before_the_last_release_is_stale_even_after_a_restart(pl
     assert place.gateway.handle([place.message(time=NOON + 9)]) == []
     assert place.gateway.counters["stale"] == 1
     assert len(place.tick()) == 1
+
+
+def test_a_reading_is_released_once_whoever_forgets_it_meanwhile(tmp_path):
+    """Merged the first time, it might pass as it is the second time."""
+    place = Place(tmp_path, subjects=1)
+    place.clock.now += 1
+    one = [place.message(sensor=name, code=25, time=NOON) for name in place.runtime.sensors]
+    assert len(place.gateway.handle(one)) == 1
+    # The gateway has another subject in mind now; then it is started anew; then it is another one.
+    place.tick("bob")
+    assert place.gateway.handle(one) == []
+    place.again()
+    place.gateway.delivered(place.gateway.resend())
+    assert place.gateway.handle(one) == []
+    other = Gateway(place.runtime, place.ledger, Settings(place.policy), place.clock, lambda: place.draws)
+    assert other.handle(one) == []
+    assert (place.gateway.counters["not asked"], other.counters["not asked"]) == (3, 3)
+    later = [replace(message, time=NOON + 0.001) for message in one]
+    assert len(other.handle(later)) == 1
+    place.ledger.close()
+
+
+def test_after_a_stop_the_last_reading_is_still_known(place):
+    told = [out for _ in range(4) for out in place.tick()]
+    assert told[-1].sensor == "stop"
+    again, place.clock.now = place.clock.now, place.clock.now + 61
+    place.again()
+    place.settings["stale"] = 100.0
+    place.again()
+    messages = [place.message(sensor=name, time=again) for name in place.runtime.sensors]
+    assert place.gateway.handle(messages) == []
+    assert place.gateway.counters["not asked"] == 3
+    release, stop = list(place.ledger.entries("ada"))[-2:]
+    assert release.measured == stop.measured == again
+
+
+def test_a_clock_of_a_sensor_may_be_a_little_ahead(place):
+    [sent] = place.gateway.handle([place.message(time=NOON + 1.5)])
+    assert place.ledger.last("ada").measured == NOON + 1.5
+    place.gateway.delivered([sent])
+    # What says no time is of now, and newer than what came before it.
+    [_] = place.gateway.handle([place.message(time=None)])
+    assert place.ledger.last("ada").measured > NOON + 1.5
+
+
+def test_what_was_measured_when_does_not_leave(place):
+    assert "measured" not in Outgoing.__slots__
+    place.tick()
+    assert "measured" not in str(place.gateway.snapshot("ada"))
 
 
 def test_every_message_is_counted_once(place):

@@ -300,6 +300,19 @@ def test_what_is_no_ledger_is_refused(where, damage, sentence):
             list(ledger.entries())
 
 
+def test_a_ledger_with_two_names_is_not_written(where):
+    """Under the other name it would have another lock."""
+    open_ledger(str(where)).close()
+    other = where.with_name("other.db")
+    other.hardlink_to(where)
+    for name in (where, other):
+        with pytest.raises(LedgerTrouble, match="a hard link"):
+            open_ledger(str(name))
+    open_ledger(str(other), read_only=True).close()
+    other.unlink()
+    open_ledger(str(where)).close()
+
+
 def test_any_scratch_on_the_disk_is_found(where):
     """Single bytes of the file are changed. Either the change means nothing, or it is found; nothing else happens."""
     with open_ledger(str(where)) as ledger:

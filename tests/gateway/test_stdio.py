@@ -79,6 +79,15 @@ def test_garbage_is_counted_and_does_no_harm(tmp_path):
     place.ledger.close()
 
 
+def test_with_a_shared_ledger_a_line_must_say_its_time(tmp_path):
+    place = Piped(tmp_path)
+    place.ledger.shared = True
+    assert place.serve(reading()) == []
+    assert place.gateway.counters["malformed"] == 3
+    assert len(place.serve(reading(time=place.clock.now))) == 1
+    place.ledger.close()
+
+
 def test_what_was_not_delivered_comes_first(tmp_path):
     place = Piped(tmp_path)
     [lost] = place.gateway.handle([place.message()])
@@ -101,6 +110,19 @@ def test_a_reader_that_is_gone_ends_it_and_nothing_is_lost(tmp_path):
     for each in (source, writes, sink):
         os.close(each)
     place.ledger.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_ends_it_with_a_sentence(tmp_path):
+    policy = write_policy(tmp_path / "policy.safetensors")
+    with open("/dev/full", "wb") as full:
+        serving = subprocess.run([*SERVE, policy], input=reading(), stdout=full, stderr=-1, check=False)
+        words = [sys.executable, "-m", "reticent", "simulate", "synthetic", "--episodes", "1"]
+        playing = subprocess.run(words, stdout=full, stderr=-1, check=False)
+    assert (serving.returncode, playing.returncode) == (2, 2)
+    assert b"The releases cannot be written (No space left on device). What did not get through" in serving.stderr
+    assert b"The readings cannot be written (No space left on device)" in playing.stderr
+    assert b"Traceback" not in serving.stderr + playing.stderr
 
 
 def test_a_stop_or_a_signal_ends_it_although_the_input_goes_on(tmp_path):

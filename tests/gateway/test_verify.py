@@ -11,9 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from reticent.gateway import kernels
 from reticent.gateway.entry import COLUMNS, Entry, row_of
 from reticent.gateway.ledger import open_ledger
 from reticent.gateway.runtime import Runtime
+from reticent.gateway.turns import What
 from reticent.gateway.verify import Fault, verify
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from tests.gateway.parts import task, write_policy
@@ -51,22 +53,24 @@ def played(runtime: Runtime, subject: str, sessions: int = 3, seed: int = 0) -> 
             law = model.channel[decision.sensor, secret, useful]
             step = standing.step
             sent, standing = runtime.release(standing, decision, int(rng.choice(len(law), p=law)), rng)
-            what = runtime.sensors[decision.sensor], runtime.symbols[sent.symbol]
-            entries.append(_entry(runtime, entries, subject, standing, step, *what))
+            what = What(step, runtime.sensors[decision.sensor], runtime.symbols[sent.symbol], sent.chances)
+            entries.append(_entry(runtime, entries, subject, standing, what))
         if standing.step == 0:
             break
-        entries.append(_entry(runtime, entries, subject, standing, standing.step, "stop", None))
+        entries.append(_entry(runtime, entries, subject, standing, What(standing.step, "stop")))
     return entries
 
 
-def _entry(runtime, entries, subject, standing, step, sensor, symbol):
+def _entry(runtime, entries, subject, standing, what):
     return entry_after(
         entries[-1] if entries else None,
         subject,
         session=standing.session,
-        step=step,
-        sensor=sensor,
-        symbol=symbol,
+        step=what.step,
+        sensor=what.sensor,
+        symbol=what.symbol,
+        chances=None if what.chances is None else tuple(what.chances.tolist()),
+        **({} if what.symbol is not None else {"measured": entries[-1].measured}),
         belief=tuple(map(tuple, standing.belief.tolist())),
         spent_bits=float(standing.spent_bits),
         policy=runtime.digest,
@@ -134,7 +138,7 @@ number = st.integers(-(2**62), 2**62)
 real = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = {
     **dict.fromkeys(("number", "session", "step"), number | real | text),
-    **dict.fromkeys(("time", "spent_bits"), real | number | text),
+    **dict.fromkeys(("time", "measured", "spent_bits"), real | number | text),
     "symbol": st.none() | text | st.binary(max_size=5),
 }
 
@@ -221,6 +225,8 @@ def test_an_entry_with_its_own_hash_made_right_breaks_the_chain(sealed, tmp_path
     ("number", "changed", "sentence"),
     [
         (2, {"time": 0.0}, "is older than the entry before it"),
+        (2, {"measured": 1.7e9 + 1.0}, "not newer than the one before it"),
+        (4, {"measured": 1.7e9 + 17.0}, "not newer than the one before it"),
         (2, {"step": 3}, "is step 3 of session 0, which cannot follow"),
         (2, {"session": 1}, "is step 2 of session 1"),
         (2, {"session": 1, "step": 0}, None),
@@ -275,11 +281,17 @@ def test_a_history_that_was_rewritten_whole_is_found_with_a_witness(written):
         ),
         (1, lambda e: {"belief": e.belief[:1]}, "does not follow from what was sent"),
         (1, lambda e: {"belief": ((e.belief[0][0] + 2e-9, *e.belief[0][1:]), *e.belief[1:])}, "does not follow"),
-        (2, lambda e: {"spent_bits": e.spent_bits - 0.01}, "bits were spent, but"),
+        (1, lambda e: {"chances": None}, "does not hold the rule"),
+        (1, lambda e: {"chances": e.chances[:-1]}, "does not hold the rule"),
+        (1, lambda e: {"chances": tuple(2 * chance for chance in e.chances)}, "not between 0 and 1"),
+        (1, lambda e: {"chances": tuple(-chance for chance in e.chances)}, "not between 0 and 1"),
+        (-1, lambda e: {"chances": (1.0,) * 5}, "is a stop, but holds a rule"),
+        (2, lambda e: {"spent_bits": 0.0}, "bits were spent, but"),
+        (2, lambda e: {"spent_bits": e.spent_bits + 1.7}, "bits were spent, but"),
         (2, lambda e: {"sensor": "camera"}, "has the sensor 'camera', which"),
         (2, lambda e: {"symbol": "camera"}, "has the symbol 'camera', which"),
         (2, lambda e: {"policy": "00"}, "was made under another policy, with digest 00"),
-        (-1, lambda e: {"spent_bits": 0.0}, "bits were spent, but"),
+        (-1, lambda e: {"spent_bits": e.spent_bits + 0.01}, "bits were spent, but"),
     ],
 )
 def test_a_history_that_was_rewritten_whole_is_found_with_the_policy(
@@ -294,10 +306,45 @@ def test_a_history_that_was_rewritten_whole_is_found_with_the_policy(
     assert sentence in fault.sentence
 
 
+def test_bits_are_exact_where_readings_are_sent_as_they_are(runtimes, histories, written):
+    runtime, ada = runtimes["mask"], histories["mask"]
+    fault = fault_in(written(rechained(ada, 1, spent_bits=ada[1].spent_bits + 2e-9)), runtime)
+    assert "bits were spent, but" in fault.sentence
+    fault = fault_in(written(rechained(ada, 1, chances=(0.0, 1.0, 0.0, 0.0, 0.0))), runtime)
+    assert "does not hold the rule" in fault.sentence
+
+
+def test_edited_chances_are_found(runtimes, histories, written):
+    """Of a merged symbol the belief follows from them; a reading that was sent as it is stands for itself."""
+    runtime, ada = runtimes["coarsen"], histories["coarsen"]
+    plain = set(runtime.task.model.symbols)
+    merged = next(e for e in ada if e.symbol is not None and e.symbol not in plain and len(set(e.chances)) > 1)
+    raw = next(e for e in ada if e.symbol in plain)
+    for entry, chances, sentence in (
+        (merged, tuple(reversed(merged.chances)), "does not follow"),
+        (raw, (0.0,) * 5, "stands for other readings"),
+        (raw, tuple(max(chance, 0.01) for chance in raw.chances), "stands for other readings"),
+    ):
+        fault = fault_in(written(rechained(ada, entry.number, chances=chances)), runtime)
+        assert fault.number == entry.number
+        assert sentence in fault.sentence
+
+
+def test_a_processor_that_rounds_otherwise_finds_the_same_ledger_whole(runtimes, written, monkeypatch):
+    """The program that finds the rule may give another one; the rule that was in force is in the entry."""
+    for enforce in ("coarsen", "withhold"):
+        ledger = written(played(runtimes[enforce], "ada"))
+        noise, solve = np.random.default_rng(0), kernels.cheapest_kernels
+        with monkeypatch.context() as patch:
+            patch.setattr(kernels, "cheapest_kernels", lambda *a: solve(*a) * (1 + 0.01 * noise.random(5)))  # noqa: B023
+            assert verify(ledger, runtimes[enforce]).fault is None
+
+
 def test_another_symbol_than_was_sent_is_found_with_the_policy(runtimes, histories, written):
     runtime, ada = runtimes["withhold"], histories["withhold"]
     release = next(entry for entry in ada if entry.symbol not in (None, "withheld"))
-    forged = written(rechained(ada, release.number, symbol="withheld"))
+    other = next(name for name in runtime.task.model.symbols if name != release.symbol)
+    forged = written(rechained(ada, release.number, symbol=other))
     assert fault_in(forged, runtime).number == release.number
 
 

@@ -60,12 +60,20 @@ class BrokerOptions:
         return lines[0], lines[1]
 
 
+def _could_be_host(host: str) -> bool:
+    """Whether it can be asked for at all: names have parts of 1 to 63 characters between their dots."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
+
+
 def _place(broker: str, port: int) -> tuple[str, int]:
     """Host and port of "host", "host:port", "[::1]" or "[::1]:port"."""
     host, colon, digits = broker.rpartition(":")
     if not colon or broker.endswith("]"):
         host, digits = broker, str(port)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not digits.isdecimal() or not 0 < int(digits) < 65536:
+    if not _could_be_host(host) or not digits.isdecimal() or not 0 < int(digits) < 65536:
         raise InputError(f"--broker is host:port, not {broker!r}.")
     return host, int(digits)

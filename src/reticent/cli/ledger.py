@@ -87,7 +87,7 @@ class LedgerCommand:
         if self.policy is not None:
             print(
                 "Every belief follows from what was sent, and the bound was never reached: the highest confidence is "
-                f"{verdict.highest_confidence}, the most bits {verdict.most_bits} (exact)."
+                f"{verdict.highest_confidence}, the most bits {verdict.most_bits}."
             )
         if self.against is not None:
             print("Everything in the export is still there.")

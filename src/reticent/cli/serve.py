@@ -38,7 +38,7 @@ class Serve:
     rest: float = 60.0
     """Seconds between a stop and the next session of the same subject."""
     stale: float = 30.0
-    """Drop readings whose time is further from the gateway's clock than this many seconds."""
+    """Drop readings that are older than this many seconds."""
     subjects: int = 10_000
     """Subjects kept in memory; others come back from the ledger."""
     no_drift_check: bool = False

@@ -101,7 +101,10 @@ def _print(messages: "list[Message]") -> None:
     try:
         sys.stdout.buffer.write(b"".join(line(message, time.time()) + b"\n" for message in messages))
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # The gateway has ended. What is left in the buffer goes nowhere, and says nothing about it at the end.
+    except OSError as error:
+        # What is left in the buffer goes nowhere, and says nothing about it at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+        if isinstance(error, BrokenPipeError):
+            # The gateway has ended.
+            raise SystemExit(0) from None
+        raise InputError(f"The readings cannot be written ({error.strerror}). Make room, and start again.") from None

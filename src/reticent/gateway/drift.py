@@ -8,7 +8,8 @@ differences, so that with old ones forgotten,
 D / sqrt(V) is about standard normal. Above 5 the model does not fit.
 
 Only what was SENT is looked at, so that anybody who follows the releases can compute the same: that a subject falls
-silent tells nothing new. A reading that the model calls impossible is drift at once; it cannot be sent.
+silent tells nothing new. A reading that the model calls impossible is drift at once, though it cannot be sent: that
+silence does tell something, which under the model never happens.
 """
 
 import math
@@ -19,6 +20,8 @@ from reticent.gateway.runtime import Surprise
 FORGETTING = 0.99
 LEAST_RELEASES = 20
 LIMIT = 5.0
+# Where the model is all but sure what comes, surprises are rounding errors, and so is their variance.
+LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +40,4 @@ class Tally:
     @property
     def drifted(self) -> bool:
         """Whether the model no longer fits."""
-        return self.releases >= LEAST_RELEASES and self.excess > LIMIT * math.sqrt(self.variance)
+        return self.releases >= LEAST_RELEASES and self.excess > LIMIT * math.sqrt(self.variance + LEAST_VARIANCE)

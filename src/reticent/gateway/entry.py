@@ -20,16 +20,21 @@ COLUMNS = (
     "subject",
     "number",
     "time",
+    "measured",
     "session",
     "step",
     "sensor",
     "symbol",
+    "chances",
     "belief",
     "spent_bits",
     "policy",
     "before",
     "hash",
 )
+# A time that no clock will say for three thousand years, and that every calendar still knows.
+LATEST = 1e11
+REALS = ("time", "measured", "spent_bits")
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class Entry:
     """0, 1, 2, ... per subject: the place in the chain."""
     time: float
     """Seconds since the epoch, by the gateway's clock."""
+    measured: float
+    """When the newest reading of this subject that was released so far was measured, by its sensor's clock. It stays
+    here: by it a reading that comes again is known."""
     session: int
     step: int
     """Of the release within the session, from 0; for a stop: releases made."""
@@ -48,6 +56,9 @@ class Entry:
     """A sensor's name, or "stop"."""
     symbol: str | None
     """What was sent; nothing for a stop."""
+    chances: tuple[float, ...] | None
+    """The public rule in force, as far as this symbol goes: of each reading the chance of being sent as this symbol.
+    None where readings are sent as they are, and for a stop."""
     belief: tuple[tuple[float, ...], ...]
     spent_bits: float
     policy: str
@@ -62,10 +73,14 @@ class Entry:
             raise InputError(f"A release has a symbol and a stop has none, but {self.sensor!r} has {self.symbol!r}.")
         if min(self.number, self.session, self.step) < 0 or (self.number == 0) != (self.before == ""):
             raise InputError(f"Entry {self.number} of {self.subject!r} does not say which entry was before it.")
-        if not (math.isfinite(self.time) and math.isfinite(self.spent_bits)):
+        if not all(map(math.isfinite, (self.time, self.measured, self.spent_bits))):
             raise InputError(f"Entry {self.number} of {self.subject!r} holds numbers that are not finite.")
-        if not all(math.isfinite(cell) for row in self.belief for cell in row):
-            raise InputError(f"Entry {self.number} of {self.subject!r} has a belief that is not finite.")
+        if not (0 <= self.time < LATEST and self.measured < LATEST and self.spent_bits >= 0):
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a time or bits that cannot be.")
+        if not all(math.isfinite(cell) for row in (*self.belief, self.chances or ()) for cell in row):
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a belief or chances that are not finite.")
+        if len({len(row) for row in self.belief} - {0}) != 1 or () in self.belief:
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a belief that is no table.")
 
     @cached_property
     def hash(self) -> str:
@@ -76,8 +91,9 @@ class Entry:
         """The text that is hashed."""
         fields = {name: getattr(self, name) for name in COLUMNS[:-1]}
         # Minus zero is zero: databases do not tell them apart.
-        fields["time"], fields["spent_bits"] = self.time + 0.0, self.spent_bits + 0.0
+        fields |= {name: fields[name] + 0.0 for name in REALS}
         fields["belief"] = [[cell + 0.0 for cell in row] for row in self.belief]
+        fields["chances"] = None if self.chances is None else [chance + 0.0 for chance in self.chances]
         return _canonical(fields)
 
     @property
@@ -87,8 +103,9 @@ class Entry:
 
 
 def row_of(entry: Entry) -> tuple[Any, ...]:
-    """The entry as a row of a table, in the order of COLUMNS; the belief as JSON text."""
-    fields = {**vars(entry), "belief": _canonical(entry.belief), "hash": entry.hash}
+    """The entry as a row of a table, in the order of COLUMNS; belief and chances as JSON text."""
+    chances = None if entry.chances is None else _canonical(entry.chances)
+    fields = {**vars(entry), "belief": _canonical(entry.belief), "chances": chances, "hash": entry.hash}
     return tuple(fields[name] for name in COLUMNS)
 
 
@@ -97,8 +114,9 @@ def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
     fields = dict(zip(COLUMNS, row, strict=True))
     stored = fields.pop("hash")
     belief = tuple(tuple(map(float, cells)) for cells in json.loads(fields["belief"]))
-    numbers = {name: float(fields[name]) for name in ("time", "spent_bits")}
-    return Entry(**{**fields, **numbers, "belief": belief}), stored
+    chances = None if fields["chances"] is None else tuple(map(float, json.loads(fields["chances"])))
+    numbers = {name: float(fields[name]) for name in REALS}
+    return Entry(**{**fields, **numbers, "belief": belief, "chances": chances}), stored
 
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode

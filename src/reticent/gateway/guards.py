@@ -14,9 +14,14 @@ from reticent.gateway.subjects import Place
 _log = logging.getLogger("reticent.gateway")
 
 # The first one that holds comes first in what is shown.
-KINDS = ("stopped", "paused", "policy", "clock", "ledger", "broker", "model")
+KINDS = ("stopped", "paused", "policy", "clock", "ledger", "broker")
 STOPPED = "The gateway was stopped: nothing is released any more. Start it again with `reticent serve`."
-PAUSED = "Paused by hand: nothing is released. Resume it to go on."
+PAUSED = "Paused by hand: nothing is released, also after a restart. Resume it to go on."
+# Ends a sentence that advises a new ledger.
+STARTS_ANEW = (
+    "there everybody starts from the prior. The provider does not: what it was told before it still knows, and the "
+    "bound holds anew, for what is said from then on."
+)
 
 
 class Troubles:
@@ -78,18 +83,18 @@ class PolicyFileGuard:
     def _mend(self) -> str:
         return (
             f"Put the file with SHA-256 {self._digest[:12]}... back, and releases go on by themselves; to use another "
-            "policy, start the gateway anew with a ledger of its own."
+            f"policy, start the gateway anew with a ledger of its own; {STARTS_ANEW}"
         )
 
 
 def clock_trouble(now: float, newest: float) -> str | None:
-    """What is wrong if the clock is behind the ledger."""
+    """What is wrong if the clock is behind what this gateway has seen on it."""
     if now >= newest:
         return None
     moment = datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
     return (
-        f"The clock is behind the ledger, whose newest entry is of {moment}. Set the clock right; releases go on by "
-        "themselves once it is past that."
+        f"The clock went back: it was {moment} before. Set the clock right; releases go on by themselves once it is "
+        "past that."
     )
 
 

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 POSTGRES = ("postgresql://", "postgres://")
 PAGE = 256
 CLOSED = "This ledger has been closed."
+# No subject has this name.
+EVERYBODY = ""
+HOLD = "INSERT INTO held VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET why = excluded.why"
 FIELDS = ", ".join(f"entries.{name}" for name in COLUMNS)
 # One step along the index per subject, not per entry.
-EVERYBODY = """
+ALL_SUBJECTS = """
 WITH RECURSIVE everybody(subject) AS (
     SELECT min(subject) FROM entries UNION ALL
     SELECT (SELECT min(subject) FROM entries WHERE subject > everybody.subject) FROM everybody
@@ -48,8 +51,12 @@ class Counts:
 
 
 class Ledger(abc.ABC):
-    """Append-only and durable. One thread uses it: the first that calls anything but `close`."""
+    """Append-only and durable. One thread uses it: the first that calls anything but `close`.
 
+    `shared`: several gateways may write it.
+    """
+
+    shared = False
     _thread: int | None = None
 
     @abc.abstractmethod
@@ -64,6 +71,13 @@ class Ledger(abc.ABC):
     @abc.abstractmethod
     def mark_delivered(self, entries: Sequence[Entry]) -> None:
         """These entries, and all before them of the same subjects, have left."""
+
+    @abc.abstractmethod
+    def hold(self, name: str, why: str | None) -> None:
+        """Remember why nothing of a subject, or of EVERYBODY, is released, or that there is no reason any more.
+
+        On return it is on disk. It is no part of the chain: whoever may write the ledger may lift it.
+        """
 
     @abc.abstractmethod
     def check(self) -> None:
@@ -82,10 +96,16 @@ class Ledger(abc.ABC):
         rows = self._rows(f"SELECT {FIELDS} FROM entries WHERE subject = ? ORDER BY number DESC LIMIT 1", subject)
         return checked(rows[0]) if rows else None
 
+    def held(self, name: str) -> str | None:
+        """Why nothing of a subject, or of EVERYBODY, is released, if it was held."""
+        rows = self._rows("SELECT why FROM held WHERE name = ?", name)
+        return rows[0][0] if rows else None
+
     def undelivered(self) -> list[Entry]:
         """On disk, perhaps never sent, in order of subject and number. To send them again leaks nothing new."""
         rows = self._rows(
-            f"{EVERYBODY} SELECT {FIELDS} FROM everybody LEFT JOIN delivered ON delivered.subject = everybody.subject "
+            f"{ALL_SUBJECTS} SELECT {FIELDS} FROM everybody "
+            "LEFT JOIN delivered ON delivered.subject = everybody.subject "
             "JOIN entries ON entries.subject = everybody.subject AND entries.number > coalesce(delivered.number, -1) "
             "ORDER BY entries.subject, entries.number"
         )
@@ -93,7 +113,7 @@ class Ledger(abc.ABC):
 
     def subjects(self) -> list[str]:
         """Who is in it, in order of code points."""
-        names = [name for (name,) in self._rows(f"{EVERYBODY} SELECT subject FROM everybody") if name is not None]
+        names = [name for (name,) in self._rows(f"{ALL_SUBJECTS} SELECT subject FROM everybody") if name is not None]
         if strange := [name for name in names if not isinstance(name, str)]:
             raise LedgerTrouble(f"There are entries of {strange[0]!r}, which is no subject: the ledger was edited.")
         return names

@@ -5,6 +5,7 @@ No sentence made here holds a reading: they go to logs.
 
 import json
 import math
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
@@ -14,6 +15,8 @@ LONGEST_MESSAGE = 16_384
 LONGEST_NAME = 128
 # What topics of MQTT give a meaning to.
 RESERVED = frozenset("/+#")
+# Printable by their category, and yet nothing is seen of them: fillers, joiners, selectors of variants, an empty cell.
+UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 VALUES = ("symbol", "reading", "sample")
 FIELDS = frozenset(("subject", "sensor", "time", "id", *VALUES))
 
@@ -61,24 +64,29 @@ class Outgoing:
         return json.dumps(fields, ensure_ascii=False).encode()
 
 
-def parse_line(line: bytes) -> Message:
+def parse_line(line: bytes, needs_time: bool = False) -> Message:
     """A message from one line of JSON."""
-    return _message(_object(line))
+    return _message(_object(line), needs_time)
 
 
 def parse_payload(subject: str, sensor: str, payload: bytes) -> Message:
-    """A message whose subject and sensor were said by its topic."""
+    """A message whose subject and sensor were said by its topic. A broker may bring it twice: it must say its time."""
     fields = _object(payload)
     if twice := sorted({"subject", "sensor"} & set(fields)):
         raise Refused("malformed", f"a payload says {twice}, but the topic does already")
-    return _message({**fields, "subject": subject, "sensor": sensor})
+    return _message({**fields, "subject": subject, "sensor": sensor}, needs_time=True)
 
 
 def check_subject(name: Any) -> str:
     """The name, if it is one that every transport, ledger and page can carry, and that is written in one way only."""
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
         raise Refused("malformed", f"a subject is a name of 1 to {LONGEST_NAME} characters")
-    if not name.isprintable() or name != name.strip() or not unicodedata.is_normalized("NFC", name):
+    if (
+        not name.isprintable()
+        or UNSEEN.search(name)
+        or name != name.strip()
+        or not unicodedata.is_normalized("NFC", name)
+    ):
         raise Refused("malformed", "a subject has characters that cannot be seen, or that are not in normal form")
     if RESERVED & set(name):
         raise Refused("malformed", "a subject has one of the characters / + #, which topics give a meaning to")
@@ -108,7 +116,7 @@ def _not_a_number(_: str) -> NoReturn:
     raise ValueError("not a finite number")
 
 
-def _message(fields: dict[str, Any]) -> Message:
+def _message(fields: dict[str, Any], needs_time: bool) -> Message:
     if set(fields) - FIELDS:
         raise Refused("malformed", f"a message has fields other than {sorted(FIELDS)}")
     given = [name for name in VALUES if name in fields]
@@ -116,6 +124,8 @@ def _message(fields: dict[str, Any]) -> Message:
         raise Refused("malformed", f"a message has one of {', '.join(VALUES)}, not {len(given)}")
     if "sample" in given and "time" not in fields:
         raise Refused("malformed", "a sample does not say its time")
+    if needs_time and "time" not in fields:
+        raise Refused("malformed", "a message does not say its time, so if it came twice nobody would know: add 'time'")
     sensor = fields.get("sensor")
     if not isinstance(sensor, str):
         raise Refused("malformed", "a message does not name its sensor")

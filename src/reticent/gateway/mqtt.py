@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from reticent.errors import InputError
 from reticent.gateway.home_assistant import HomeAssistant
-from reticent.gateway.messages import RESERVED, Message, Outgoing, Refused, parse_payload
+from reticent.gateway.messages import LONGEST_MESSAGE, RESERVED, Message, Outgoing, Reason, Refused, parse_payload
 from reticent.gateway.service import Gateway
 from reticent.gateway.simulate import line
 
@@ -59,6 +59,8 @@ class Broker:
         ours, theirs = self.in_topic + "/", self.out_topic + "/"
         if ours.startswith(theirs) or theirs.startswith(ours):
             raise InputError("--in-topic and --out-topic lie within each other: what goes out would come in again.")
+        if self.ca is not None:
+            _tls(self.ca)
 
     def client(self, **options: Any) -> aiomqtt.Client:
         """A client that is not yet connected."""
@@ -77,14 +79,24 @@ class Broker:
         return client
 
 
-class Inbox(asyncio.Queue[aiomqtt.Message]):
-    """What has come and was not yet handled: bounded. What does not fit in is counted in `lost`."""
+DROPPED: dict[Reason, str] = {
+    "oversized": f"a message is longer than {LONGEST_MESSAGE} bytes",
+    "overflow": "readings come faster than they are handled",
+}
 
-    lost = 0
+
+class Inbox(asyncio.Queue[aiomqtt.Message]):
+    """What has come and was not yet handled: bounded, and so is each message. What does not fit in is counted."""
+
+    def __init__(self, maxsize: int) -> None:
+        super().__init__(maxsize)
+        self.dropped = dict.fromkeys(DROPPED, 0)
 
     def put_nowait(self, item: aiomqtt.Message) -> None:
-        if self.full():
-            self.lost += 1
+        if isinstance(item.payload, bytes) and len(item.payload) > LONGEST_MESSAGE:
+            self.dropped["oversized"] += 1
+        elif self.full():
+            self.dropped["overflow"] += 1
         else:
             super().put_nowait(item)
 
@@ -105,26 +117,34 @@ class MqttService:
         # The ledger belongs to one thread.
         self._worker = ThreadPoolExecutor(1, "gateway")
         self._inbox = Inbox(LARGEST_QUEUE)
+        # Before connecting again: it grows until something gets through.
+        self._wait = FIRST_WAIT
 
     async def serve(self, ended: Callable[[], bool]) -> None:
         """Until it is time to end, or the gateway is stopped; reconnects for as long as that takes."""
-        wait = FIRST_WAIT
         try:
             while not self._over(ended):
                 try:
-                    # The client calls this to make its queue: it gets the one that outlives connections.
-                    async with self._broker.client(queue_type=lambda maxsize: self._inbox) as client:
+                    async with self._client() as client:
                         await self._subscribe(client)
                         self._gateway.report("broker", None)
-                        wait = FIRST_WAIT
                         await self._work(client, ended)
                 except aiomqtt.MqttError as error:
                     self._gateway.report("broker", self._sentence(error))
                     self._inbox.empty_out(LARGEST_QUEUE)
-                    await self._pause(wait, ended)
-                    wait = min(2 * wait, LONGEST_WAIT)
+                    await self._pause(self._wait, ended)
+                    self._wait = min(2 * self._wait, LONGEST_WAIT)
         finally:
+            await self._in_worker(self._gateway.remember)
             self._worker.shutdown()
+
+    def _client(self) -> aiomqtt.Client:
+        try:
+            # The client calls this to make its queue: it gets the one that outlives connections.
+            return self._broker.client(queue_type=lambda maxsize: self._inbox)
+        except InputError as error:
+            # The certificate was fine at the start, so it is waited for like the broker.
+            raise aiomqtt.MqttError(str(error)) from error
 
     def _over(self, ended: Callable[[], bool]) -> bool:
         return ended() or self._gateway.stopped
@@ -132,6 +152,7 @@ class MqttService:
     async def _pause(self, seconds: float, ended: Callable[[], bool]) -> None:
         end = asyncio.get_running_loop().time() + seconds
         while not self._over(ended) and asyncio.get_running_loop().time() < end:
+            await self._in_worker(self._gateway.remember)
             await asyncio.sleep(min(seconds, IDLE_SECONDS))
 
     async def _subscribe(self, client: aiomqtt.Client) -> None:
@@ -145,6 +166,7 @@ class MqttService:
         if self._home:
             self._home.announce_again()
         await self._send(client, await self._in_worker(self._gateway.resend))
+        self._wait = FIRST_WAIT
         while not self._over(ended):
             raw = await self._next(client)
             await self._send(client, await self._in_worker(lambda: self._handle(raw)))  # noqa: B023
@@ -161,9 +183,10 @@ class MqttService:
         return [first, *self._inbox.empty_out(LARGEST_BATCH - 1)]
 
     def _handle(self, raw: Sequence[aiomqtt.Message]) -> list[Outgoing]:
-        if lost := self._inbox.lost:
-            self._inbox.lost -= lost
-            self._gateway.refuse(Refused("overflow", "readings come faster than they are handled"), lost)
+        for reason, why in DROPPED.items():
+            if times := self._inbox.dropped[reason]:
+                self._inbox.dropped[reason] -= times
+                self._gateway.refuse(Refused(reason, why), times)
         messages = []
         for each in raw:
             try:
@@ -181,16 +204,28 @@ class MqttService:
         return parse_payload(subject, sensor, payload)
 
     async def _send(self, client: aiomqtt.Client, sent: list[Outgoing]) -> None:
-        """Publish in order. Only if all got through they count as delivered: a later one must not vouch for an
-        earlier one of the same subject."""
-        await _all(
-            client.publish(f"{self._broker.out_topic}/{out.subject}", out.to_json(with_subject=False), self._broker.qos)
-            for out in sent
-        )
-        if sent:
-            await self._in_worker(lambda: self._gateway.delivered(sent))
-        if self._home and sent:
-            await _all(client.publish(*each, 0, True) for each in self._home.news(sent))
+        """Publish in order, no more at once than may be under way, so that the last one has as long as the first."""
+        for start in range(0, len(sent), UNDER_WAY):
+            await self._send_some(client, sent[start : start + UNDER_WAY])
+
+    async def _send_some(self, client: aiomqtt.Client, sent: list[Outgoing]) -> None:
+        """Those before the first that failed count as delivered: on a link so slow that it fails again and again all
+        get through in the end. Not those after it: a later one must not vouch for an earlier one of the same subject.
+        """
+        told = await asyncio.gather(*(self._publish(client, out) for out in sent), return_exceptions=True)
+        failed = next((index for index, error in enumerate(told) if error is not None), None)
+        arrived = sent[:failed]
+        if arrived:
+            await self._in_worker(lambda: self._gateway.delivered(arrived))
+            self._wait = FIRST_WAIT
+        if self._home and arrived:
+            await _all(client.publish(*each, 0, True) for each in self._home.news(arrived))
+        if failed is not None and (error := told[failed]) is not None:
+            raise error
+
+    async def _publish(self, client: aiomqtt.Client, out: Outgoing) -> None:
+        topic = f"{self._broker.out_topic}/{out.subject}"
+        await client.publish(topic, out.to_json(with_subject=False), self._broker.qos)
 
     def _sentence(self, error: aiomqtt.MqttError) -> str:
         return (

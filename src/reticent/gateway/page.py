@@ -11,6 +11,7 @@ import json
 import logging
 import secrets
 import socket
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,7 +41,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MOST_VIEWERS = 16
+MOST_VIEWERS, MOST_CONNECTIONS = 16, 64
 # Between two pictures at least, and at most.
 SECONDS, IDLE_SECONDS = 0.2, 5.0
 
@@ -54,11 +55,10 @@ class Page:
         self.closing = threading.Event()
         self.viewers = threading.BoundedSemaphore(MOST_VIEWERS)
         try:
-            self._server = _Server((host, port), _Handler)
+            self._server = _Server(self, port)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"The page cannot be served on {host}:{port}: {reason}. Choose another --page.") from error
-        self._server.page = self
         self._thread = threading.Thread(target=self._server.serve_forever, name="page", daemon=True)
         self._thread.start()
 
@@ -76,7 +76,7 @@ class Page:
 
     def names(self, host: str) -> bool:
         """Whether a Host header means this page. Behind a token any name will do: nobody guesses the token."""
-        if self.token and not _on_loopback(self.host):
+        if self.token:
             return True
         return host in {f"{name}:{self.port}" for name in ("localhost", "127.0.0.1", "[::1]", self.host)}
 
@@ -96,7 +96,30 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # Viewers that stay connected do not hold up the end.
     block_on_close = False
-    page: Page
+
+    def __init__(self, page: Page, port: int) -> None:
+        self.page = page
+        self.address_family = socket.AF_INET6 if ":" in page.host else socket.AF_INET
+        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__((page.host, port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own, as long as there are not too many of them."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who breaks off is nobody's trouble."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -131,7 +154,8 @@ class _Handler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "")
         if button is None:
             return self._say(404, "There is nothing here.")
-        if not page.names(host) or self.headers.get("Origin") != f"http://{host}":
+        # Behind a proxy with TLS the browser says https, and we cannot see which it was.
+        if not page.names(host) or self.headers.get("Origin") not in (f"http://{host}", f"https://{host}"):
             return self._say(403, "Only the page itself may do that.")
         if self.headers.get("X-Reticent") != "page" or not page.knows(self.headers.get("X-Reticent-Token", "")):
             return self._say(403, "Only the page itself may do that.")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reticent.errors import InputError
-from reticent.gateway.entry import COLUMNS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, Head, Ledger, LedgerTrouble, judged
+from reticent.gateway.entry import COLUMNS, REALS, Entry, row_of
+from reticent.gateway.ledger import CLOSED, HOLD, Head, Ledger, LedgerTrouble, judged
 
 if TYPE_CHECKING:
     import psycopg
@@ -33,27 +33,30 @@ SETTINGS = {
 }
 TYPES = dict.fromkeys(COLUMNS, "text") | {
     **dict.fromkeys(("number", "session", "step"), "bigint"),
-    **dict.fromkeys(("time", "spent_bits"), "double precision"),
+    **dict.fromkeys(REALS, "double precision"),
 }
-# Ordered by code points, as in SQLite. `belief` stays text: a JSON type would not keep every digit.
+# Ordered by code points, as in SQLite. `belief` and `chances` stay text: a JSON type would not keep every digit.
 SCHEMA = f"""
 CREATE SCHEMA reticent;
 CREATE TABLE reticent.version (number integer NOT NULL);
 INSERT INTO reticent.version VALUES ({VERSION});
 CREATE TABLE reticent.entries (
-    subject text COLLATE "C" NOT NULL, number bigint NOT NULL, time double precision NOT NULL, session bigint NOT NULL,
-    step bigint NOT NULL, sensor text NOT NULL, symbol text, belief text NOT NULL, spent_bits double precision NOT NULL,
-    policy text NOT NULL, before text NOT NULL, hash text NOT NULL, PRIMARY KEY (subject, number)
+    subject text COLLATE "C" NOT NULL, number bigint NOT NULL, time double precision NOT NULL,
+    measured double precision NOT NULL, session bigint NOT NULL, step bigint NOT NULL, sensor text NOT NULL,
+    symbol text, chances text, belief text NOT NULL, spent_bits double precision NOT NULL, policy text NOT NULL,
+    before text NOT NULL, hash text NOT NULL, PRIMARY KEY (subject, number)
 );
 CREATE FUNCTION reticent.refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'entries are never changed or removed'; END $$;
 CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON reticent.entries
     FOR EACH STATEMENT EXECUTE FUNCTION reticent.refuse();
 CREATE TABLE reticent.delivered (subject text COLLATE "C" PRIMARY KEY, number bigint NOT NULL);
+CREATE TABLE reticent.held (name text COLLATE "C" PRIMARY KEY, why text);
 """
 SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname = 'reticent'"
 TABLES = """
-SELECT tablename FROM pg_tables WHERE schemaname = 'reticent' AND tablename IN ('version', 'entries', 'delivered')
+SELECT tablename FROM pg_tables
+WHERE schemaname = 'reticent' AND tablename IN ('version', 'entries', 'delivered', 'held')
 """
 HEADS = """
 SELECT asked.subject, newest.number, newest.hash FROM unnest(%s::text[]) AS asked(subject), LATERAL (
@@ -75,6 +78,8 @@ ON CONFLICT (subject) DO UPDATE SET number = greatest(delivered.number, excluded
 
 class PostgresLedger(Ledger):
     """A ledger that several gateways share."""
+
+    shared = True
 
     def __init__(self, where: str, read_only: bool = False) -> None:
         try:
@@ -101,6 +106,9 @@ class PostgresLedger(Ledger):
                 connection.execute(DELIVERED, ([e.subject for e in entries], [e.number for e in entries]))
 
         self._tried(mark)
+
+    def hold(self, name: str, why: str | None) -> None:
+        self._tried(lambda connection: connection.execute(HOLD.replace("?", "%s").encode(), (name, why)))
 
     def check(self) -> None:
         """The server sees to its disk itself; pg_amcheck looks at it whole."""
@@ -156,7 +164,7 @@ class PostgresLedger(Ledger):
         self._check_version(connection)
 
     def _check_version(self, connection: Connection) -> None:
-        if len(_asked(connection, TABLES)) != 3:
+        if len(_asked(connection, TABLES)) != 4:
             raise LedgerTrouble(f"{self._where!r} holds no ledger of reticent. Give another database.")
         versions = [version for (version,) in _asked(connection, "SELECT number FROM reticent.version")]
         if versions != [VERSION]:

@@ -62,14 +62,21 @@ class Surprise:
     variance: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sent:
-    """What leaves: an index into `Runtime.symbols`, and how surprising it is."""
+    """What leaves: an index into `Runtime.symbols`, and how surprising it is.
+
+    `chances` [Z] is the public rule as far as this symbol goes: of each reading the chance of being sent as it; None
+    where readings are sent as they are.
+    """
 
     symbol: int
     surprise: Surprise
+    chances: np.ndarray | None
 
 
+# How far from one a belief that was added up over many releases may sum.
+WHOLE = 1e-6
 STOP = Decision(None, None, 0.0)
 
 
@@ -111,13 +118,21 @@ class Runtime:
     @classmethod
     def load(cls, path: str | Path, allow_unbounded: bool = False) -> "Runtime":
         """The policy of this file, if its bound holds by construction; one without a bound only where allowed."""
+        digest = _digest(path)
         file = PolicyFile.load(path)
+        if _digest(path) != digest:
+            raise InputError(f"The policy file {str(path)!r} was replaced while it was read. Start again.")
         _check(file, allow_unbounded)
-        return cls(file, hashlib.sha256(Path(path).read_bytes()).hexdigest())
+        return cls(file, digest)
 
     def first(self) -> Standing:
         """Where every subject starts: the prior, nothing spent."""
         return Standing(self._prior, 0.0, 0, 0)
+
+    def could_be(self, standing: Standing) -> bool:
+        """Whether this is a belief over the model's secrets and useful values at all."""
+        belief = standing.belief
+        return belief.shape == self._prior.shape and bool((belief >= 0).all() and abs(belief.sum() - 1) < WHOLE)
 
     def next_session(self, standing: Standing) -> Standing:
         """The secret stays, the useful value is drawn anew: the belief is beta(s) p(u | s). The ledger goes on."""
@@ -150,13 +165,40 @@ class Runtime:
                 raise self._impossible(sensor, reading)
             option = _draw(kernel[:, reading].tolist(), rng)
             symbol = reading if option == 0 else self._sensors.readings + option - 1
-        after = self._after(standing, decision, symbol)
+        chances = self._chances(kernel, symbol)
+        belief = self.heard(standing, sensor, symbol, chances)
+        after = Standing(belief, standing.spent_bits + decision.bits, standing.session, standing.step + 1)
         self._check_kept(after)
-        return Sent(symbol, self._surprise(standing, decision, symbol)), after
+        return Sent(symbol, self._surprise(standing, decision, symbol), chances), after
 
-    def follow(self, standing: Standing, sensor: int, symbol: int) -> Standing:
-        """The same from a ledger entry alone: what the provider knows once this sensor has sent this symbol."""
-        return self._after(standing, self.decided(self.public(standing), sensor), symbol)
+    def heard(self, standing: Standing, sensor: int, symbol: int, chances: np.ndarray | None) -> np.ndarray:
+        """The belief once this sensor has sent this symbol, by Bayes. `chances`: as in `Sent`.
+
+        Only sums of what is not negative: on any processor the same but for the last digits. The program that finds
+        the rule is not like that, so whoever follows takes the rule that was in force.
+        """
+        likelihoods = self._sensors.likelihoods[sensor]
+        if symbol < len(likelihoods):
+            # The chance of being sent as it is cancels, but must not be zero.
+            possible, likelihood = chances is None or chances[symbol] > 0, likelihoods[symbol]
+        else:
+            assert chances is not None
+            possible, likelihood = True, chances @ likelihoods
+        joint = standing.belief.reshape(-1) * likelihood
+        mass = np.add.reduce(joint)
+        if not (possible and mass > 0):
+            raise self._impossible(sensor, symbol)
+        joint /= mass
+        return joint.reshape(standing.belief.shape)
+
+    def information_bits(self, standing: Standing, sensor: int) -> float:
+        """What one release of this sensor adds to the ledger where readings are sent as they are."""
+        return self._sensors.information_bits(self._sensors.joint(standing.belief.reshape(-1)))[sensor]
+
+    @property
+    def merges(self) -> bool:
+        """Whether something else may be sent in place of a reading."""
+        return self._rule is not None
 
     def budget_left(self, standing: Standing) -> float:
         """Share of the way from the first standing to the bound that is left; all of it where there is no bound."""
@@ -197,25 +239,16 @@ class Runtime:
         nats = entropy(np.array(public.joint.by_secret)) + entropy(sent.sum(0)) - entropy(sent)
         return Decision(sensor, kernel, max(nats / NATS_PER_BIT, 0.0))
 
-    def _after(self, standing: Standing, decision: Decision, symbol: int) -> Standing:
-        """Bayes on what is sent, and what it adds to the ledger."""
-        assert decision.sensor is not None
-        likelihoods = self._sensors.likelihoods[decision.sensor]
-        merged = symbol - len(likelihoods)
-        if merged < 0:
-            # The chance of being sent as it is cancels, but must not be zero.
-            possible = decision.kernel is None or decision.kernel[0, symbol] > 0
-            likelihood = likelihoods[symbol]
-        else:
-            assert decision.kernel is not None
-            possible, likelihood = True, decision.kernel[1 + merged] @ likelihoods
-        joint = standing.belief.reshape(-1) * likelihood
-        mass = np.add.reduce(joint)
-        if not (possible and mass > 0):
-            raise self._impossible(decision.sensor, symbol)
-        joint /= mass
-        spent = standing.spent_bits + decision.bits
-        return Standing(joint.reshape(standing.belief.shape), spent, standing.session, standing.step + 1)
+    def _chances(self, kernel: np.ndarray | None, symbol: int) -> np.ndarray | None:
+        """Of each reading the chance of being sent as this symbol."""
+        if kernel is None:
+            return None
+        merged = symbol - self._sensors.readings
+        if merged >= 0:
+            return kernel[1 + merged]
+        alone = np.zeros(self._sensors.readings)
+        alone[symbol] = kernel[0, symbol]
+        return alone
 
     def _surprise(self, standing: Standing, decision: Decision, symbol: int) -> Surprise:
         law = np.dot(self._sensors.likelihoods[decision.sensor], standing.belief.reshape(-1))
@@ -236,6 +269,14 @@ class Runtime:
             f"Sensor {self.sensors[sensor]!r} gave {self.symbols[symbol]!r}, which has probability zero under the "
             "model and the belief so far: the model does not fit this sensor."
         )
+
+
+def _digest(path: str | Path) -> str:
+    """SHA-256 of the file; of one that cannot be read none, as loading it will say."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _limit(bound: Bound) -> float:

@@ -5,6 +5,7 @@ Whatever is not right, nothing is released: `trouble` says why and how to mend i
 """
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
@@ -18,7 +19,7 @@ import numpy as np
 from reticent.errors import InputError
 from reticent.gateway.entry import STOP, Entry
 from reticent.gateway.guards import PAUSED, STOPPED, PolicyFileGuard, Troubles, clock_trouble, no_older
-from reticent.gateway.ledger import Ledger, LedgerTrouble
+from reticent.gateway.ledger import EVERYBODY, Ledger, LedgerTrouble
 from reticent.gateway.messages import Message, Outgoing, Refused
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import ImpossibleReading, Runtime
@@ -28,9 +29,18 @@ from reticent.gateway.view import SHOWN_SUBJECTS, View
 
 _log = logging.getLogger("reticent.gateway")
 
-SECONDS_BETWEEN_LOGS = 10.0
+SECONDS_BETWEEN_LOGS, SECONDS_BETWEEN_TRIES = 10.0, 5.0
+# The clocks of gateways that share a ledger differ by this much at most.
+SKEW_SECONDS = 5.0
+WHY = {
+    "clock": "the subject's newest entry in the ledger is ahead of this gateway's clock; set the clocks right, and it "
+    "goes on by itself"
+}
 # What happens all the time is counted, and not logged.
 USUAL = frozenset(("released", "gathered", "not asked", "resting"))
+
+# What the ledger keeps in place of a sentence that another version may word otherwise.
+HELD_DRIFT, HELD_PAUSED = "drift", "paused"
 
 Event = dict[str, Any]
 
@@ -43,7 +53,7 @@ class Settings:
     rest: float = 60.0
     """Seconds between a stop and the next session of the same subject."""
     stale: float = 30.0
-    """A reading whose time is further from the gateway's clock than this many seconds is dropped."""
+    """A reading that is older than this many seconds is dropped."""
     subjects: int = 10_000
     """Subjects kept in memory; others come back from the ledger."""
     drift_check: bool = True
@@ -92,10 +102,13 @@ class Gateway:
         self._subscribers: list[Callable[[Event], None]] = []
         self._troubles = Troubles(lambda: self._tell({"kind": "trouble"}))
         self._under_way: dict[Outgoing, Entry] = {}
-        self._drifted: set[str] = set()
+        # Not known before the ledger is first read, on its thread.
+        self._pause_on_disk: bool | None = None
         self._resend_due = True
-        self._newest_time = float("-inf")
+        # On this gateway's own clock: its start, and what it has written.
+        self._newest_time = clock()
         self._logged: dict[str, float] = {}
+        self._try_ledger_at = 0.0
 
     @property
     def trouble(self) -> str | None:
@@ -104,12 +117,18 @@ class Gateway:
             return self._troubles.sentence
 
     @property
+    def needs_time(self) -> bool:
+        """Whether every message must say when it was measured: of what came by another gateway nothing else tells a
+        reading that comes again from a new one."""
+        return self._ledger.shared
+
+    @property
     def stopped(self) -> bool:
         """Whether it was stopped for good."""
         return self._troubles.has("stopped")
 
     def pause(self) -> None:
-        """Release nothing until resumed."""
+        """Release nothing until resumed: at once, and by `remember` also after a restart."""
         self.report("paused", PAUSED)
 
     def resume(self) -> None:
@@ -139,6 +158,7 @@ class Gateway:
             self._troubles.put("policy", self._policy_file.trouble())
             self._troubles.put("clock", clock_trouble(batch.now, self._newest_time))
             try:
+                self._remember_pause()
                 if self._resend_due and self._in_order:
                     sent = self._again()
                 for message in messages:
@@ -155,6 +175,14 @@ class Gateway:
         """What is on disk and perhaps never left. If something is not right now, `handle` gives it once it is."""
         self._resend_due = True
         return self.handle([])
+
+    def remember(self) -> None:
+        """See to it that a pause, or its end, outlives the gateway."""
+        with self._lock:
+            try:
+                self._remember_pause()
+            except LedgerTrouble as error:
+                self._troubles.put("ledger", str(error))
 
     def delivered(self, sent: Sequence[Outgoing]) -> None:
         """These have left, so they need not be sent again."""
@@ -209,10 +237,22 @@ class Gateway:
         """Whether everything but the ledger is right; that is tried by using it."""
         return not self._troubles.beside("ledger")
 
+    def _remember_pause(self) -> None:
+        if self._pause_on_disk is None:
+            self._pause_on_disk = self._ledger.held(EVERYBODY) is not None
+            if self._pause_on_disk:
+                self._troubles.put("paused", PAUSED)
+        paused = self._troubles.has("paused")
+        if paused != self._pause_on_disk:
+            self._ledger.hold(EVERYBODY, HELD_PAUSED if paused else None)
+            self._pause_on_disk = paused
+
     def _again(self) -> list[Outgoing]:
         """Everything on disk that perhaps never left."""
         entries = self._ledger.undelivered()
         self._resend_due = False
+        # What another gateway has delivered meanwhile is no longer under way here.
+        self._under_way.clear()
         if entries:
             _log.warning("%d releases on disk perhaps never left: they are sent again.", len(entries))
             self.counters["sent again"] += len(entries)
@@ -226,11 +266,10 @@ class Gateway:
         if not self._in_order:
             return "trouble"
         subject = self._subjects.of(message.subject)
-        place = batch.places.get(message.subject) or self._place(message.subject, subject, batch.now)
-        if not self._in_order:
-            # The clock turned out to be behind this subject.
-            return "trouble"
-        if untimely := subject.untimely(message, sensor, batch.now, self.settings.stale):
+        place = batch.places.get(message.subject) or self._place(message.subject, subject)
+        if place.time > batch.now + SKEW_SECONDS:
+            return "clock"
+        if untimely := subject.untimely(message, sensor, place.measured, batch.now, self.settings.stale):
             return untimely
         if place.blocked:
             return "blocked"
@@ -250,20 +289,18 @@ class Gateway:
         if message.symbol is not None and message.symbol not in self._encoder.symbols:
             return "unknown"
         try:
-            reading, time = self._reading(message, subject, place.decision.sensor, batch.now)
+            reading, time = self._reading(message, subject, place, batch.now)
         except InputError:
             return "unfit"
         if reading is None:
             return "gathered"
-        if time < batch.now - self.settings.stale:
-            # A window that was begun before a long silence ends only now.
+        if time < batch.now - self.settings.stale or time <= place.measured:
+            # A window that was begun before a long silence, or before another sensor was asked, ends only now.
             return "stale"
-        subject.newest = time
         try:
-            place, entries = self._turns.release(message.subject, place, reading, batch.now)
+            place, entries = self._turns.release(message.subject, place, reading, time, batch.now)
         except ImpossibleReading:
             if self.settings.drift_check:
-                self._block(message.subject)
                 batch.places[message.subject] = replace(place, decision=None, blocked=DRIFT)
             return "impossible"
         except InputError as error:
@@ -274,9 +311,14 @@ class Gateway:
         batch.entries += entries
         return "released"
 
-    def _reading(self, message: Message, subject: Subject, sensor: int, now: float) -> tuple[int | None, float]:
+    def _reading(self, message: Message, subject: Subject, place: Place, now: float) -> tuple[int | None, float]:
         """Which reading the message brings, if it brings one, and of when it is; samples are gathered into windows."""
-        time = now if message.time is None else message.time
+        assert place.decision is not None
+        assert place.decision.sensor is not None
+        sensor, time = place.decision.sensor, message.time
+        if time is None:
+            # It is of now, and newer than what was released before it, even where that came in the same moment.
+            time = max(now, math.nextafter(place.measured, math.inf))
         if message.symbol is not None:
             return self._encoder.named(message.symbol), time
         if message.reading is not None:
@@ -289,30 +331,25 @@ class Gateway:
             self.counters["windows with too few samples"] += 1
         return gathered.reading, gathered.time or time
 
-    def _place(self, name: str, subject: Subject, now: float) -> Place:
+    def _place(self, name: str, subject: Subject) -> Place:
         """Where the subject stands: as remembered, or as the ledger says if it may know better."""
         if subject.place is not None and not subject.unsure:
             return subject.place
         found = self._turns.restored(self._ledger.last(name))
         if subject.place is not None:
             found = no_older(name, subject.place, found)
-        if name in self._drifted:
-            found = replace(found, blocked=DRIFT)
-        elif found.blocked:
+        found = replace(found, blocked=self._held(name) or found.blocked)
+        if found.blocked:
             _log.warning("Subject %r: %s", name, found.blocked)
-        subject.newest = max(subject.newest, found.time)
-        self._newest_time = max(self._newest_time, found.time)
-        self._troubles.put("clock", clock_trouble(now, self._newest_time))
         subject.place, subject.unsure = found, False
         return found
 
     def _written(self, batch: _Batch, outcomes: list[str]) -> list[Outgoing]:
         """Write the batch; what is on disk may leave and holds from now on."""
-        if not self._in_order:
-            # The clock turned out to be behind a subject that came back from the ledger.
-            outcomes[:] = ["trouble" if each == "released" else each for each in outcomes]
-            return []
+        # First: should the gateway end before the entries are written, the subject is silent all the same.
+        self._hold_blocked(batch)
         if not batch.entries:
+            self._try_ledger()
             self._settle(batch, set())
             return []
         kept = self._ledger.append(batch.entries)
@@ -330,6 +367,13 @@ class Gateway:
         self.counters["stopped"] += sum(entry.symbol is None for entry in written)
         return [self._leaving(entry) for entry in written]
 
+    def _try_ledger(self) -> None:
+        """Trouble with the ledger is over once it can be written. With nothing to write that is tried now and then."""
+        if self._troubles.has("ledger") and time.monotonic() >= self._try_ledger_at:
+            self._try_ledger_at = time.monotonic() + SECONDS_BETWEEN_TRIES
+            self._ledger.hold(EVERYBODY, HELD_PAUSED if self._pause_on_disk else None)
+            self._troubles.put("ledger", None)
+
     def _settle(self, batch: _Batch, refused: set[str]) -> None:
         """The places of the batch hold from now on, but for the refused."""
         for name, place in batch.places.items():
@@ -338,8 +382,6 @@ class Gateway:
                 subject.unsure = True
                 continue
             subject.place = place
-            if place.blocked == DRIFT:
-                self._block(name)
 
     def _distrust(self, batch: _Batch, error: LedgerTrouble) -> None:
         """Nothing of the batch holds, and the ledger may hold more than is known here: it is asked again."""
@@ -348,14 +390,22 @@ class Gateway:
         self._resend_due = True
         self._troubles.put("ledger", str(error))
 
-    def _block(self, name: str) -> None:
-        """Release nothing more of a subject whom the model does not fit, even when it is forgotten meanwhile."""
-        if name in self._drifted:
-            return
-        _log.warning("Subject %r: %s", name, DRIFT)
-        self._drifted.add(name)
-        if len(self._drifted) > self.settings.subjects:
-            self._troubles.put("model", f"The model fits too few subjects: {len(self._drifted)} drifted. {DRIFT}")
+    def _held(self, name: str) -> str | None:
+        """Why the subject was held back when it was last here. Who checks no drift lifts what drift has held."""
+        why = self._ledger.held(name)
+        if why != HELD_DRIFT:
+            return why
+        if self.settings.drift_check:
+            return DRIFT
+        self._ledger.hold(name, None)
+        return None
+
+    def _hold_blocked(self, batch: _Batch) -> None:
+        """Nothing more is released of who was blocked in this batch, even when the gateway forgets it or ends."""
+        for name, place in batch.places.items():
+            if place.blocked:
+                _log.warning("Subject %r: %s", name, place.blocked)
+                self._ledger.hold(name, HELD_DRIFT if place.blocked == DRIFT else place.blocked)
 
     def _leaving(self, entry: Entry) -> Outgoing:
         sent = Outgoing(entry.subject, entry.session, entry.step, entry.sensor, entry.symbol)
@@ -363,13 +413,14 @@ class Gateway:
         self._tell({"kind": "stop" if entry.symbol is None else "release", **_fields(sent)})
         return sent
 
-    def _count(self, outcomes: Sequence[str], why: str = "") -> None:
+    def _count(self, outcomes: Sequence[str], said: str = "") -> None:
         """Count what became of messages, and log what is not usual, now and then."""
         found = Counter(outcomes)
         self.counters.update(found)
         for reason in found.keys() - USUAL:
             if time.monotonic() - self._logged.get(reason, float("-inf")) > SECONDS_BETWEEN_LOGS:
                 self._logged[reason] = time.monotonic()
+                why = said or WHY.get(reason)
                 _log.warning("Dropped: %s, %d so far%s.", reason, self.counters[reason], f" ({why})" if why else "")
         if found:
             self._tell({"kind": "counters"})

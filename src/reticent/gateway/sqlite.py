@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reticent.gateway.entry import COLUMNS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, NO_HEAD, Head, Ledger, LedgerTrouble, judged
+from reticent.gateway.ledger import CLOSED, HOLD, NO_HEAD, Head, Ledger, LedgerTrouble, judged
 
 APPLICATION, VERSION = 0x72746C67, 1
 BUSY_SECONDS = 1.0
@@ -25,13 +25,15 @@ SCHEMA = f"""
 PRAGMA application_id={APPLICATION};
 PRAGMA user_version={VERSION};
 CREATE TABLE entries (
-    subject TEXT NOT NULL, number INTEGER NOT NULL, time REAL NOT NULL, session INTEGER NOT NULL, step INTEGER NOT NULL,
-    sensor TEXT NOT NULL, symbol TEXT, belief TEXT NOT NULL, spent_bits REAL NOT NULL, policy TEXT NOT NULL,
-    before TEXT NOT NULL, hash TEXT NOT NULL, UNIQUE (subject, number)
+    subject TEXT NOT NULL, number INTEGER NOT NULL, time REAL NOT NULL, measured REAL NOT NULL,
+    session INTEGER NOT NULL, step INTEGER NOT NULL, sensor TEXT NOT NULL, symbol TEXT, chances TEXT,
+    belief TEXT NOT NULL, spent_bits REAL NOT NULL, policy TEXT NOT NULL, before TEXT NOT NULL, hash TEXT NOT NULL,
+    UNIQUE (subject, number)
 );
 CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
 CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;
 CREATE TABLE delivered (subject TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE held (name TEXT PRIMARY KEY, why TEXT) WITHOUT ROWID;
 """
 _log = logging.getLogger(__name__)
 
@@ -68,6 +70,10 @@ class SqliteLedger(Ledger):
                 "INSERT INTO delivered VALUES (?, ?) ON CONFLICT DO UPDATE SET number = max(number, excluded.number)",
                 [(entry.subject, entry.number) for entry in entries],
             )
+
+    def hold(self, name: str, why: str | None) -> None:
+        with self._transaction("FULL") as connection:
+            connection.execute(HOLD, (name, why))
 
     def check(self) -> None:
         """Does the index lead to all entries? A scratch on it could hide some."""
@@ -115,6 +121,7 @@ class SqliteLedger(Ledger):
         if not os.path.lexists(self._path):
             self._create(lock)
         self._check_kind()
+        self._check_one_name()
         opened = {self._beside(".lock"): _identity(os.fstat(lock)), self._path: _identity(os.lstat(self._path))}
         self._connection = _connect(self._path, "mode=rw")
         self._check_version()
@@ -174,6 +181,14 @@ class SqliteLedger(Ledger):
             )
         if status.st_size == 0:
             raise LedgerTrouble(f"{str(self._path)!r} is empty, so it is no ledger, or no longer one. Put a copy back.")
+
+    def _check_one_name(self) -> None:
+        """Under another name it would have another lock, and another gateway could write it."""
+        if os.lstat(self._path).st_nlink > 1:
+            raise LedgerTrouble(
+                f"The ledger {str(self._path)!r} has another name, too (a hard link), under which it could be written "
+                "unseen. Remove that one, or give this gateway a copy."
+            )
 
     def _for_reading(self) -> sqlite3.Connection:
         """A connection that cannot write; to the file alone where nothing can be made beside it."""

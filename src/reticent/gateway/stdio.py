@@ -1,7 +1,8 @@
 """Readings as lines of JSON from one file descriptor, releases as lines of JSON to another.
 
 Whatever has queued up in the pipe is handled together, in one transaction of the ledger. The pipe is the queue: when
-the gateway is slower than the sensors, it fills up and the sender waits.
+the gateway is slower than the sensors, it fills up and the sender waits. It brings every line once, so that a line
+without a time is of now.
 """
 
 import os
@@ -36,6 +37,13 @@ class Lines:
 
 def serve_stdio(gateway: Gateway, source: int, sink: int, ended: Callable[[], bool]) -> None:
     """Until the source ends, the gateway is stopped, or it is time to end: what was begun is always finished."""
+    try:
+        _serve(gateway, source, sink, ended)
+    finally:
+        gateway.remember()
+
+
+def _serve(gateway: Gateway, source: int, sink: int, ended: Callable[[], bool]) -> None:
     lines = Lines()
     _send(gateway, gateway.resend(), sink)
     while not (ended() or gateway.stopped):
@@ -51,7 +59,7 @@ def _messages(gateway: Gateway, lines: list[bytes]) -> list[Message]:
     messages = []
     for line in lines:
         try:
-            messages.append(parse_line(line))
+            messages.append(parse_line(line, gateway.needs_time))
         except Refused as refused:
             gateway.refuse(refused)
     return messages
@@ -63,8 +71,8 @@ def _send(gateway: Gateway, sent: list[Outgoing], sink: int) -> None:
     try:
         while left:
             left = left[os.write(sink, left) :]
-    except BrokenPipeError:
-        raise InputError(
-            "Nobody reads the releases any more. What did not get through is on disk and sent again at the next start."
-        ) from None
+    except OSError as error:
+        gone = isinstance(error, BrokenPipeError)
+        why = "Nobody reads the releases any more" if gone else f"The releases cannot be written ({error.strerror})"
+        raise InputError(f"{why}. What did not get through is on disk and sent again at the next start.") from None
     gateway.delivered(sent)

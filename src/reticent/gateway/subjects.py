@@ -9,20 +9,24 @@ from reticent.gateway.readings import Window
 from reticent.gateway.runtime import Decision, Standing
 
 REMEMBERED_IDS = 16
+# Clocks of sensors differ by this much at most. A reading from further ahead would make those after it look old.
+AHEAD_SECONDS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a subject stands. All of it follows from what was sent, and from the clock.
+    """Where a subject stands. All of it but `measured` follows from what was sent, and from the clock.
 
-    `number`, `hash` and `time` are of its newest entry in the ledger. `decision` waits for a reading; there is none
-    while the subject rests, and before it was made. `blocked` says why nothing more is released, and how to mend it.
+    `number`, `hash`, `time` and `measured` are of its newest entry in the ledger. `decision` waits for a reading; there
+    is none while the subject rests, and before it was made. `blocked` says why nothing more is released, and how to
+    mend it.
     """
 
     standing: Standing
     number: int = -1
     hash: str = ""
     time: float = 0.0
+    measured: float = float("-inf")
     resting_since: float | None = None
     decision: Decision | None = None
     tallies: dict[int, Tally] = field(default_factory=dict)
@@ -35,8 +39,6 @@ class Subject:
 
     place: Place | None = None
     unsure: bool = True
-    newest: float = float("-inf")
-    """Time of the newest reading that was released."""
     seen: dict[int, float] = field(default_factory=dict)
     """Time of the newest reading of each sensor."""
     ids: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_IDS))
@@ -44,18 +46,26 @@ class Subject:
     """Raw samples of the sensor that was asked, `window_of`, summed up so far."""
     window_of: int | None = None
 
-    def untimely(self, message: Message, sensor: int, now: float, stale: float) -> str | None:
-        """Why the message must not be used, if it came too late, too early or twice; else remembers that it came."""
-        time = now if message.time is None else message.time
+    def untimely(self, message: Message, sensor: int, measured: float, now: float, stale: float) -> str | None:
+        """Why the message must not be used, if it came too late, too early or twice; else remembers that it came.
+
+        `measured` is the time of the newest reading that was released. What is not newer may be the same reading once
+        more: merged the first time it could pass as it is the second time, and then say more than the belief knows.
+        """
         if message.id is not None and message.id in self.ids:
             return "duplicate"
-        if message.time is not None and time == self.seen.get(sensor):
-            return "duplicate"
-        if time > now + stale:
-            return "ahead"
-        if time < now - stale or time < max(self.newest, self.seen.get(sensor, time)):
-            return "stale"
-        self.seen[sensor] = time
+        if message.time is not None:
+            seen = self.seen.get(sensor, float("-inf"))
+            if message.time == seen:
+                return "duplicate"
+            if message.time > now + AHEAD_SECONDS:
+                return "ahead"
+            if message.time == measured:
+                # Sensors that speak together: when this was measured, another one was asked.
+                return "not asked"
+            if message.time < max(measured, seen, now - stale):
+                return "stale"
+            self.seen[sensor] = message.time
         if message.id is not None:
             self.ids.append(message.id)
         return None

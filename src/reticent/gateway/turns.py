@@ -6,23 +6,40 @@ anything of it holds.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from reticent.gateway.drift import Tally
 from reticent.gateway.entry import STOP, Entry
+from reticent.gateway.guards import STARTS_ANEW
 from reticent.gateway.ledger import standing_of
 from reticent.gateway.runtime import Runtime, Sent, Standing
 from reticent.gateway.subjects import Place
 
 DRIFT = (
-    "What this subject's sensors say no longer fits the model, so nothing more of it is released. Fit and train anew "
-    "on recordings like these, or start with --no-drift-check if you know why."
-)
+    "What this subject's sensors say no longer fits the model, so nothing more of it is released, also after a "
+    "restart. If you know why and it may go on, start with --no-drift-check. Else fit and train anew on recordings "
+    "like these and start with a ledger of its own; "
+) + STARTS_ANEW
 OTHER_POLICY = (
     "The ledger holds this subject's belief under another policy file, which does not carry over. Start with that "
-    "policy file, or with a ledger of its own."
+    "policy file, or with a ledger of its own; "
+) + STARTS_ANEW
+
+STRANGE = (
+    "This subject's newest entry in the ledger holds a belief that cannot be under this policy, so nothing of it is "
+    "released: the ledger was edited. `reticent ledger verify --policy` says more; put the newest copy back."
 )
+
+
+class What(NamedTuple):
+    """What an entry tells: a release with its rule, or a stop."""
+
+    step: int
+    sensor: str
+    symbol: str | None = None
+    chances: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -42,9 +59,11 @@ class Turns:
         """The place of a subject whose newest entry in the ledger is this one."""
         if last is None:
             return Place(self.runtime.first())
-        place = Place(standing_of(last), last.number, last.hash, last.time)
+        place = Place(standing_of(last), last.number, last.hash, last.time, last.measured)
         if last.policy != self.runtime.digest:
             return replace(place, blocked=OTHER_POLICY)
+        if not self.runtime.could_be(place.standing):
+            return replace(place, blocked=STRANGE)
         return replace(place, resting_since=last.time) if last.sensor == STOP else place
 
     def awake(self, name: str, place: Place, now: float) -> tuple[Place, list[Entry]]:
@@ -62,16 +81,16 @@ class Turns:
             return replace(place, resting_since=now), []
         return replace(place, standing=fresh, resting_since=None, decision=decision), []
 
-    def release(self, name: str, place: Place, reading: int, now: float) -> tuple[Place, list[Entry]]:
+    def release(self, name: str, place: Place, reading: int, measured: float, now: float) -> tuple[Place, list[Entry]]:
         """Send what stands for this reading of the asked sensor, and decide what comes next."""
         assert place.decision is not None
         assert place.decision.sensor is not None
         sensor, rng = place.decision.sensor, self.rng()
         sent, standing = self.runtime.release(place.standing, place.decision, reading, rng)
-        step, symbol = place.standing.step, self.runtime.symbols[sent.symbol]
-        entry = self._entry(name, place, standing, (step, self.runtime.sensors[sensor], symbol), now)
+        what = What(place.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
+        entry = self._entry(name, replace(place, measured=measured), standing, what, now)
         tallies = self._counted(place.tallies, sensor, sent)
-        place = Place(standing, entry.number, entry.hash, now, tallies=tallies)
+        place = Place(standing, entry.number, entry.hash, entry.time, measured, tallies=tallies)
         if self.drift_check and tallies[sensor].drifted:
             return replace(place, blocked=DRIFT), [entry]
         place, more = self._asked(name, place, now, rng)
@@ -84,19 +103,21 @@ class Turns:
             return replace(place, decision=decision), []
         if place.standing.step == 0:
             return replace(place, resting_since=now), []
-        entry = self._entry(name, place, place.standing, (place.standing.step, STOP, None), now)
-        return replace(place, number=entry.number, hash=entry.hash, time=now, resting_since=now), [entry]
+        entry = self._entry(name, place, place.standing, What(place.standing.step, STOP), now)
+        return replace(place, number=entry.number, hash=entry.hash, time=entry.time, resting_since=now), [entry]
 
-    def _entry(self, name: str, place: Place, after: Standing, what: tuple[int, str, str | None], now: float) -> Entry:
-        step, sensor, symbol = what
+    def _entry(self, name: str, place: Place, after: Standing, what: What, now: float) -> Entry:
         return Entry(
             subject=name,
             number=place.number + 1,
-            time=now,
+            # Another gateway's clock may be a little ahead: within a subject time does not go back.
+            time=max(now, place.time),
+            measured=place.measured,
             session=after.session,
-            step=step,
-            sensor=sensor,
-            symbol=symbol,
+            step=what.step,
+            sensor=what.sensor,
+            symbol=what.symbol,
+            chances=None if what.chances is None else tuple(what.chances.tolist()),
             belief=tuple(map(tuple, after.belief.tolist())),
             spent_bits=float(after.spent_bits),
             policy=self.runtime.digest,

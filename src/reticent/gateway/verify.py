@@ -2,6 +2,9 @@
 
 Each entry is checked against the one before it, so that everything follows from the prior and from what was sent: the
 first belief is recomputed from the prior, the next from the first, and so on. One pass, one entry in memory at a time.
+
+The rule by which something was sent is taken from the entry, and not computed again: near the bound the program that
+finds it turns the last digit, in which processors differ, into the second.
 """
 
 from collections.abc import Mapping
@@ -12,6 +15,8 @@ from reticent.gateway.entry import Entry
 from reticent.gateway.ledger import NO_HEAD, Head, Ledger, LedgerTrouble, standing_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from reticent.gateway.runtime import Runtime, Standing
 
 # Of the same sums on two machines.
@@ -88,7 +93,7 @@ def _verify_subject(ledger: Ledger, subject: str, runtime: "Runtime | None", hea
         if entry.number == head[0] and entry.hash != head[1]:
             raise _NotSo("is not what the export holds: the ledger was rewritten.")
         if runtime is not None:
-            _check_recomputed(runtime, before, entry)
+            _check_follows(runtime, before, entry)
             _check_bound(runtime, entry)
         seen.add(entry)
         before = entry
@@ -106,6 +111,8 @@ def _check_continues(before: Entry | None, entry: Entry) -> None:
         raise _NotSo("does not hold the hash of the entry before it: the chain is broken.")
     if before is not None and entry.time < before.time:
         raise _NotSo("is older than the entry before it.")
+    if before is not None and not _later(before, entry):
+        raise _NotSo("sends a reading that is not newer than the one before it: perhaps the same one twice.")
     started = 0 if before is None else before.session + 1
     goes_on = before is not None and before.symbol is not None and entry.session == before.session
     step = before.step + 1 if before is not None and goes_on else 0
@@ -113,32 +120,72 @@ def _check_continues(before: Entry | None, entry: Entry) -> None:
         raise _NotSo(f"is step {entry.step} of session {entry.session}, which cannot follow the entry before it.")
 
 
-def _check_recomputed(runtime: "Runtime", before: Entry | None, entry: Entry) -> None:
-    """What the entry says that the provider knows is what follows from what was sent."""
+def _later(before: Entry, entry: Entry) -> bool:
+    """Whether a newer reading was released; a stop releases none."""
+    return entry.measured > before.measured if entry.symbol is not None else entry.measured == before.measured
+
+
+def _check_follows(runtime: "Runtime", before: Entry | None, entry: Entry) -> None:
+    """What the entry says that the provider knows is what follows from what was sent, by the rule in the entry."""
     import numpy as np
 
     if entry.policy != runtime.digest:
         raise _NotSo(f"was made under another policy, with digest {entry.policy}. Give that policy's file.")
-    expected, written = _expected(runtime, before, entry), standing_of(entry)
-    if written.belief.shape != expected.belief.shape or np.max(np.abs(written.belief - expected.belief)) > ROUNDING:
-        raise _NotSo("holds a belief that does not follow from what was sent.")
-    if abs(written.spent_bits - expected.spent_bits) > ROUNDING:
-        raise _NotSo(f"says {written.spent_bits} bits were spent, but {expected.spent_bits} follow from what was sent.")
-
-
-def _expected(runtime: "Runtime", before: Entry | None, entry: Entry) -> "Standing":
     standing = runtime.first() if before is None else standing_of(before)
     if before is not None and entry.session > before.session:
         standing = runtime.next_session(standing)
+    written, expected = standing_of(entry), _expected_belief(runtime, standing, entry)
+    if written.belief.shape != expected.shape or np.max(np.abs(written.belief - expected)) > ROUNDING:
+        raise _NotSo("holds a belief that does not follow from what was sent.")
+    least, most = _bits_between(runtime, standing, entry)
+    if not least - ROUNDING <= entry.spent_bits <= most + ROUNDING:
+        between = f"{least}" if least == most else f"{least} to {most}"
+        raise _NotSo(f"says {entry.spent_bits} bits were spent, but {between} follow from what was sent.")
+
+
+def _expected_belief(runtime: "Runtime", standing: "Standing", entry: Entry) -> "np.ndarray":
     if entry.symbol is None:
-        return standing
+        if entry.chances is not None:
+            raise _NotSo("is a stop, but holds a rule by which something was sent.")
+        return standing.belief
     for kind, name, names in (("sensor", entry.sensor, runtime.sensors), ("symbol", entry.symbol, runtime.symbols)):
         if name not in names:
             raise _NotSo(f"has the {kind} {name!r}, which the policy's problem does not have.")
+    symbol = runtime.symbols.index(entry.symbol)
     try:
-        return runtime.follow(standing, runtime.sensors.index(entry.sensor), runtime.symbols.index(entry.symbol))
+        return runtime.heard(standing, runtime.sensors.index(entry.sensor), symbol, _rule(runtime, entry, symbol))
     except ValueError as error:
         raise _NotSo(f"cannot be: {error}") from error
+
+
+def _rule(runtime: "Runtime", entry: Entry, symbol: int) -> "np.ndarray | None":
+    """The chances of the entry, if they are some: a reading that is sent as it is stands for no other."""
+    import numpy as np
+
+    if not runtime.merges and entry.chances is None:
+        return None
+    readings = len(runtime.task.model.symbols)
+    chances = np.array(entry.chances or ())
+    if not runtime.merges or len(chances) != readings:
+        raise _NotSo("does not hold the rule by which it was sent, or one that the policy does not have.")
+    if not ((chances >= 0) & (chances <= 1 + ROUNDING)).all():
+        raise _NotSo("holds chances that are not between 0 and 1.")
+    if symbol < readings and not (chances[symbol] > 0 and np.count_nonzero(chances) == 1):
+        raise _NotSo("was sent as it is, but by its rule it stands for other readings.")
+    return chances
+
+
+def _bits_between(runtime: "Runtime", standing: "Standing", entry: Entry) -> tuple[float, float]:
+    """The least and the most that the ledger may say. What a rule says on average needs the whole rule, of which the
+    entry holds its own symbol only; but nothing says more about the secret than was unknown of it."""
+    if entry.symbol is None:
+        return standing.spent_bits, standing.spent_bits
+    if not runtime.merges:
+        exact = standing.spent_bits + runtime.information_bits(standing, runtime.sensors.index(entry.sensor))
+        return exact, exact
+    from reticent.gateway.numeric import NATS_PER_BIT, entropy
+
+    return standing.spent_bits, standing.spent_bits + entropy(standing.belief.sum(1)) / NATS_PER_BIT
 
 
 def _check_bound(runtime: "Runtime", entry: Entry) -> None:
