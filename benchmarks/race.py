@@ -1,6 +1,7 @@
 """Time to quality: seconds of training until a policy's cost is within 5, 2 and 1 % of the certified floor.
 
-The floors take a quarter of an hour and are kept; the argument `floors` computes them alone. The clock stands still
+The floors take a quarter of an hour and are kept; the argument `floors` computes them alone, and the names of cases run
+these alone, beside what is known of the others. The clock stands still
 while policies are judged, and runs while they are compiled. All are judged with the value that value iteration ends
 with, which takes the luck out of judging.
 """
@@ -46,9 +47,10 @@ Contender = Callable[[ReleaseProcess], Iterator[Policy]]
 
 
 def main() -> None:
+    asked = sys.argv[1:]
     floors()
-    if "floors" not in sys.argv[1:]:
-        race()
+    if asked != ["floors"]:
+        race(asked or list(CASES))
 
 
 def task_of(case: str) -> Task:
@@ -68,10 +70,11 @@ def floors() -> None:
         print(case, lower, floor_of, file=sys.stderr, flush=True)
 
 
-def race() -> None:
-    """Every contender on every case."""
-    points = []
-    for case in CASES:
+def race(cases: list[str]) -> None:
+    """Every contender on these cases; what was known of them is forgotten."""
+    kept = KEPT / "points.json"
+    points = [p for p in json.loads(kept.read_text()) if p["case"] not in cases] if kept.exists() else []
+    for case in cases:
         process = ReleaseProcess(task_of(case))
         iterated = list(_timed(_iteration(process)))
         value = iterated[-1][1].value  # type: ignore[attr-defined]
@@ -80,7 +83,7 @@ def race() -> None:
                 cost = ceiling(process, policy, JUDGED_EPISODES, JUDGED_SEED, value).value
                 points.append({"case": case, "who": name, "seconds": seconds, "cost": cost})
                 print(case, name, f"{seconds:.1f} s: {cost:.3f}", file=sys.stderr, flush=True)
-    (KEPT / "points.json").write_text(json.dumps(points, indent=1) + "\n")
+        kept.write_text(json.dumps(points, indent=1) + "\n")
     show(points)
 
 
@@ -88,7 +91,10 @@ def show(points: list[dict[str, Any]]) -> None:
     """The table and the figure."""
     floor = {case: json.loads((KEPT / f"{case}.json").read_text()) for case in CASES}
     rows = [
-        row for case in CASES for row in _rows(case, floor[case]["value"], [p for p in points if p["case"] == case])
+        row
+        for case in CASES
+        if (own := [p for p in points if p["case"] == case])
+        for row in _rows(case, floor[case]["value"], own)
     ]
     bounds = (
         f"{case} {f['value']:.2f} [{f['low']:.2f}, {f['high']:.2f}] ({f['floor_of']})" for case, f in floor.items()
@@ -154,7 +160,7 @@ def _figure(points: list[dict[str, Any]], floor: dict[str, Any]) -> alt.HConcatC
         )
         return alt.layer(lines, rule).properties(title=f"{case} (dashed: certified floor)", width=260, height=240)
 
-    return alt.hconcat(*(panel(case) for case in CASES))
+    return alt.hconcat(*(panel(case) for case in CASES if any(p["case"] == case for p in points)))
 
 
 def _timed(pieces: Iterator[Policy]) -> Iterator[tuple[float, Policy]]:
