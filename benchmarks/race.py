@@ -141,17 +141,16 @@ def _first(run: list[dict[str, Any]], cost: float) -> str:
 def _figure(points: list[dict[str, Any]], floor: dict[str, Any]) -> alt.HConcatChart:
     def panel(case: str) -> alt.FacetChart | alt.LayerChart:
         here = pl.DataFrame([p for p in points if p["case"] == case])
+        # From below the floor to above the worst that anybody ended with; first attempts may lie beyond.
+        ends = here.group_by("who").last()["cost"]
+        shown = [0.98 * floor[case]["value"], 1.08 * ends.max()]  # type: ignore[operator]
         colour = alt.Color("who:N", sort=list(CONTENDERS), title=None, scale=alt.Scale(range=COLOURS))
         lines = (
             alt.Chart(here)
             .mark_line(point=True, clip=True)
             .encode(
-                x=alt.X("seconds:Q", scale=alt.Scale(type="log"), title="seconds of training"),
-                y=alt.Y(
-                    "cost:Q",
-                    scale=alt.Scale(domain=[floor[case]["value"] * 0.97, floor[case]["value"] * 1.3]),
-                    title="cost",
-                ),
+                x=alt.X("seconds:Q", scale=alt.Scale(type="log", nice=False, padding=8), title="seconds of training"),
+                y=alt.Y("cost:Q", scale=alt.Scale(domain=shown, nice=False), title="cost"),
                 color=colour,
             )
         )
