@@ -17,6 +17,7 @@ with install_import_hook("reticent", "beartype.beartype"):
     import reticent.belief  # noqa: F401  (switches 64-bit floats on before anything is traced)
 
 import jax
+import pytest
 from hypothesis import settings
 
 install_import_hook("reticent", "beartype.beartype")
@@ -25,3 +26,15 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # Tracing takes long the first time, so no example has a deadline; the same examples every time.
 settings.register_profile("reticent", deadline=None, max_examples=30, derandomize=True)
 settings.load_profile("reticent")
+
+# Every compiled program takes some of the pieces of memory that Linux gives a process, 65,530 in all; a worker
+# that runs out of them dies.
+MOST_PIECES = 25_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_programs_in_memory():
+    yield
+    pieces = Path("/proc/self/maps")
+    if pieces.exists() and pieces.read_bytes().count(b"\n") > MOST_PIECES:
+        jax.clear_caches()
