@@ -44,9 +44,9 @@ class Victim:
     def run(self, seconds: float) -> int:
         """Feed readings as fast as they are taken, kill after so many seconds of releasing; how many came out."""
         words = [sys.executable, "-m", "reticent", "serve", self.policy, "--ledger", self.where, "--rest", "0.02"]
-        # Now and then somebody new, of whom nothing is known yet: there is always something left to say.
+        # Each time somebody new, of whom nothing is known yet: there is always something left to say.
         self._runs += 1
-        self._names = [f"subject {self._runs // 3 + i}" for i in range(SUBJECTS)]
+        self._names = [f"subject {self._runs + i}" for i in range(SUBJECTS)]
         source = Drawn(self._model, self._names, seed=self._runs)
         out: list[bytes] = []
         with subprocess.Popen(words, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, bufsize=0) as process:
