@@ -310,14 +310,17 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     pl.DataFrame({**columns, "symbol": secret}).write_parquet("open.parquet")
     code, out, _ = run("audit", "--traces", "open.parquet", "--out", "found")
     assert code == 0
-    assert "names the secret correctly in 100.0 % [100.0, 100.0] of episodes; guessing gives 50.0 %." in out
+    # All of 500 judged episodes: of others up to a hundredth may be told wrong.
+    assert "names the secret correctly in 100.0 % [99.0, 100.0] of episodes, every secret counted alike" in out
+    assert "guessing gives 50.0 %." in out
     assert "Who sees when it stopped: " in out
     assert "There is no column person" in out
     pl.DataFrame({**columns, "symbol": rng.integers(2, size=1000)}).write_parquet("closed.parquet")
     code, out, _ = run("audit", "--traces", "closed.parquet", "--out", "found", "--json")
     record = json.loads(out)
     assert code == 0
-    assert "not told apart from" in record["verdict"][0]
+    assert "which it does not clearly beat" in record["verdict"][0]
+    assert record["passed"] is None
     assert record["strongest"] == "counting Bayes (the policy's own traces)"
     page = html.unescape(Path(record["report"]).read_text())
     assert page.count("<figure>") == 5
