@@ -65,3 +65,7 @@ def _on_one_core(core: int) -> float:
     process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMITS[0])))
     state = initialise(process, RECIPE, 0)
     return _speed(lambda: jax.block_until_ready(_train(process, state)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,8 @@
 """The gateway under load: `reticent serve --on mqtt` against a real broker on this machine.
 
 `python -m benchmarks.gateway_load [SUBJECTS [SECONDS]]`. First a steady stream of readings, for the time from
-publishing a reading to hearing its release; then as many as the gateway takes, for decisions per second and memory.
+publishing a reading to hearing its release; then as many as the gateway takes, for decisions per second and memory,
+until an hour's worth of traffic was handled or the seconds are over.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from benchmarks.record import save
+from reticent.gateway.mqtt import AT_ONCE
 from reticent.gateway.simulate import Drawn, line
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.model import ReleaseModel
@@ -29,11 +31,14 @@ from reticent.problem.task import Task
 from tests.gateway.brokers import MOSQUITTO, Mosquitto
 from tests.gateway.parts import write_policy
 
-SUBJECTS, SECONDS = 2000, 60.0
+SUBJECTS, SECONDS = 2000, 400.0
 # The steady part: a reading of every sensor of so many subjects per second.
-STEADY_PER_SECOND, STEADY_SHARE = 40, 0.3
-# A subject that has not answered for so long has nothing to say: it is spoken to again.
-SILENT_SECONDS = 2.0
+STEADY_PER_SECOND, STEADY_SECONDS = 40, 30.0
+# What counts as an hour's worth of traffic: each sensor of each subject speaks so often.
+SECONDS_BETWEEN_READINGS = 20
+# A subject that has not answered for so long will not: somebody else speaks in its place.
+SILENT_SECONDS = 30.0
+BROKER = ["allow_anonymous true", "set_tcp_nodelay true"]
 TASKS = {
     "information, mask": Task(synthetic(), InformationBound(1e6), enforce="mask", horizon=10),
     "confidence, coarsen": Task(synthetic(), ConfidenceBound(0.8), enforce="coarsen", horizon=10),
@@ -50,7 +55,7 @@ def main(subjects: int = SUBJECTS, seconds: float = SECONDS) -> None:
     for name, task in TASKS.items():
         with tempfile.TemporaryDirectory() as folder:
             found = measured(Path(folder), task, subjects, seconds)
-        taken = found.readings / len(task.model.sensors) / subjects
+        worth = found.readings / len(task.model.sensors) / subjects * SECONDS_BETWEEN_READINGS
         rows.append(
             [
                 name,
@@ -58,26 +63,27 @@ def main(subjects: int = SUBJECTS, seconds: float = SECONDS) -> None:
                 f"{found.readings / found.busy_seconds:,.0f}",
                 f"{1000 * np.percentile(found.latencies, 50):.1f} ms",
                 f"{1000 * np.percentile(found.latencies, 99):.1f} ms",
-                f"{found.memory[0]:.0f} -> {found.memory[-1]:.0f} MB",
-                f"{taken / 60:.1f} min",
+                " -> ".join(f"{each:.0f}" for each in found.memory) + " MB",
+                f"{worth / 60:.0f} min in {found.busy_seconds / 60:.1f}",
             ]
         )
-    headings = ["bound", "decisions/s", "readings/s", "p50", "p99", "memory, early -> end", "worth of traffic"]
+    headings = ["bound", "decisions/s", "readings/s", "p50", "p99", "memory", "worth of traffic"]
     notes = [
         f"{subjects:,} subjects at a time on one gateway (an untrained actor; three sensors, fifty symbols), over MQTT "
-        "on loopback with mosquitto, QoS 1 for releases, an SQLite ledger synced to disk with every batch; about "
-        f"{seconds:.0f} s each, beside the load generator on the same cores.",
+        "on loopback with mosquitto, QoS 1 for releases, an SQLite ledger synced to disk with every batch; beside the "
+        "load generator on the same cores.",
         "Decisions are releases and stops, each on disk before it leaves. Latency is from publishing a reading to "
         f"hearing its release, with readings of {STEADY_PER_SECOND} subjects a second. Decisions per second are with "
         "every subject speaking again as soon as it is answered, and somebody new in its place after each session. "
-        "Worth of traffic: what was handled, at one reading per sensor and second of every subject.",
+        f"Worth of traffic: what was handled, at one reading per sensor every {SECONDS_BETWEEN_READINGS} s of every "
+        f"subject; it ends with an hour's worth, or after {seconds:.0f} s. Memory: resident, after each quarter of it.",
     ]
     save("gateway_load", "Gateway under load", headings, rows, notes)
 
 
 @dataclass
 class Found:
-    """What one run measured. Memory is the gateway's resident set, in MB, once everybody was heard and at the end."""
+    """What one run measured. Memory is the gateway's resident set, in MB, over time."""
 
     latencies: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
@@ -90,13 +96,11 @@ def measured(folder: Path, task: Task, subjects: int, seconds: float) -> Found:
     """One gateway, first steadily, then as fast as it goes."""
     policy = write_policy(folder / "policy.safetensors", task)
     found = Found()
-    with contextlib.closing(Mosquitto(folder)) as broker, serving(policy, broker.port, subjects) as process:
+    with contextlib.closing(Mosquitto(folder, *BROKER)) as broker, serving(policy, broker.port, subjects) as process:
         load = Load(broker.port, task.model, subjects, found)
         with contextlib.closing(load):
-            load.steady(STEADY_SHARE * seconds)
-            # Growth counts from when everybody was heard.
-            load.busy((1 - STEADY_SHARE) * seconds, lambda: found.memory.append(resident_mb(process.pid)))
-            found.memory.append(resident_mb(process.pid))
+            load.steady(STEADY_SECONDS)
+            load.busy(seconds, lambda: found.memory.append(resident_mb(process.pid)))
     return found
 
 
@@ -123,6 +127,7 @@ class Load:
         self._client = paho.Client(CallbackAPIVersion.VERSION2)
         self._client.max_inflight_messages_set(10_000)
         self._client.on_message = self._hear
+        self._client.on_socket_open = lambda client, userdata, opened: opened.setsockopt(*AT_ONCE)
         self._client.connect("127.0.0.1", port)
         self._client.subscribe("out/#", 0)
         self._client.loop_start()
@@ -138,27 +143,30 @@ class Load:
         while time.monotonic() < end:
             self._speak(self._names[rng.integers(len(self._names))])
             time.sleep(1 / STEADY_PER_SECOND)
-        time.sleep(SILENT_SECONDS)
+        time.sleep(1)
         self._asked_at.clear()
 
     def busy(self, seconds: float, at_quarter: Callable[[], None]) -> None:
-        """Everybody speaks again as soon as it was answered; who has nothing to say makes room."""
+        """Everybody speaks again as soon as it was answered, until an hour's worth or the seconds are over."""
         self._found.decided = self._found.readings = 0
+        hour = 3600 // SECONDS_BETWEEN_READINGS * len(self._names) * len(self._readings[0])
         latencies = list(self._found.latencies)
-        self._keep_going, started, early = True, time.monotonic(), True
-        while (now := time.monotonic()) < started + seconds:
-            for name, asked in list(self._asked_at.items()):
-                if now - asked > SILENT_SECONDS:
-                    self._replace(name)
-            for name in self._names:
-                self._speak(name)
-            self._names = []
-            if early and now > started + seconds / 4:
-                early = False
-                at_quarter()
-            time.sleep(0.2)
+        self._keep_going, started = True, time.monotonic()
+        for name in self._names:
+            self._speak(name)
+        for quarter in (0.25, 0.5, 0.75, 1.0):
+            while time.monotonic() < started + quarter * seconds and self._found.readings < quarter * hour:
+                time.sleep(0.2)
+                self._replace_silent()
+            at_quarter()
         self._keep_going = False
         self._found.busy_seconds, self._found.latencies = time.monotonic() - started, latencies
+
+    def _replace_silent(self) -> None:
+        now = time.monotonic()
+        for name, asked in list(self._asked_at.items()):
+            if now - asked > SILENT_SECONDS:
+                self._replace(name)
 
     def _replace(self, name: str) -> None:
         """Somebody new."""
@@ -208,5 +216,4 @@ def resident_mb(process: int) -> float:
 
 
 if __name__ == "__main__":
-    asked = [float(word) for word in sys.argv[1:3]] + [SUBJECTS, SECONDS][len(sys.argv) - 1 :]
-    main(int(asked[0]), asked[1])
+    main(*map(int, sys.argv[1:]))

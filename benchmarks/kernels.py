@@ -143,3 +143,7 @@ def _seconds(run: Callable[..., Any], *arguments: Any) -> float:
     started = time.perf_counter()
     jax.block_until_ready(run(*arguments))
     return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

@@ -32,3 +32,7 @@ def _timed(name: str, task: Task, horizon: int | None = None) -> tuple[list[str]
     bracket = solve_lattice(task, horizon, max_nodes=20_000_000)
     seconds = time.perf_counter() - started
     return [name, f"{bracket.lower:.7f}", f"{bracket.upper:.7f}", f"{bracket.nodes:,}", f"{seconds:.1f} s"], bracket
+
+
+if __name__ == "__main__":
+    main()

@@ -56,3 +56,7 @@ def main() -> None:
         "steps/s: environment steps per second of training, without compilation. The last column includes compilation.",
     ]
     save("quality", "Agent on the synthetic problem", headings, rows, notes)
+
+
+if __name__ == "__main__":
+    main()

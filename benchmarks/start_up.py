@@ -41,3 +41,7 @@ def _seconds(words: list[str], environment: dict[str, str] | None = None) -> flo
     started = time.perf_counter()
     subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
     return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

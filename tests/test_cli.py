@@ -97,7 +97,9 @@ def test_solve_says_it_in_words(run):
         (("audit",), "Give either a policy file or --traces"),
         (("audit", "p.safetensors", "--traces", "t.parquet"), "Give either a policy file or --traces"),
         (("audit", "--traces", "t.parquet", "--data", "."), "--data and --map are for policies"),
-        (("audit", "p.safetensors", "--problem", "p1.json"), "--problem is for traces"),
+        (("audit", "p.safetensors", "--confidence", 0.9), "--problem and --confidence are for traces"),
+        (("audit", "--traces", "t.parquet", "--confidence", 1.5), "--confidence lies between 0 and 1"),
+        (("audit", "p.safetensors", "--problem", "p1.json"), "--problem and --confidence are for traces"),
         (("audit", "p.safetensors", "--episodes", 10), "At least 200 episodes"),
         (("audit", "none.safetensors"), "There is no policy file"),
         (("audit", "--traces", "p1.json"), "Cannot read 'p1.json' as Parquet"),
@@ -323,7 +325,7 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     assert record["passed"] is None
     assert record["strongest"] == "counting Bayes (the policy's own traces)"
     page = html.unescape(Path(record["report"]).read_text())
-    assert page.count("<figure>") == 5
+    assert page.count("<figure>") == 6
     assert record["verdict"][0] in page
     # With a model that the traces do not follow, exact Bayes is not honest, and the command says so by its exit code.
     problem = ReleaseModel(
@@ -334,6 +336,9 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     code, out, _ = run("audit", "--traces", "closed.parquet", "--problem", "wrong.json", "--out", "found")
     assert code == 1
     assert out.startswith("Not as it must be: Exact Bayes is right in")
+    code, out, _ = run("audit", "--traces", "open.parquet", "--confidence", 0.9, "--out", "found")
+    assert code == 0
+    assert "The belief of counting Bayes (the policy's own traces) reaches the bound 0.9 in 100.0 %" in out
 
 
 @pytest.mark.slow
@@ -352,7 +357,7 @@ def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
     }
     assert len(record["forgotten"]) == len(record["carried"]) == 10
     assert record["carried"][-1]["violation_rate"]["value"] == 0
-    assert Path(record["report"]).read_text().count("<figure>") == 10
+    assert Path(record["report"]).read_text().count("<figure>") == 11
     write_recordings(tmp_path)
     mine = ("table", "--data", ".", "--map", "mine.toml")
     assert run("fit", *mine, "--window", 0, "--codes", 4, "--leave-out", "p2", "p3", "-o", "fitted.json")[0] == 0

@@ -66,11 +66,13 @@ def audit_traces(
     tell: Tell = lambda _: None,
     notes: tuple[str, ...] = (),
     model_is_true: bool | None = None,
+    claimed: float | None = None,
 ) -> Audit:
     """The whole audit. `random` are traces of random sensors, which the paper's adversary learns from. Unless told
-    otherwise, a model that was not fitted to recordings is taken for the true one: that is checked."""
+    otherwise, a model that was not fitted to recordings is taken for the true one: that is checked. `claimed` is the
+    confidence that no belief is said to reach, where there is no task to say it."""
     _check_labels(traces)
-    splits, limit = splits_of(traces, seed), _limit(task)
+    splits, limit = splits_of(traces, seed), _limit(task) or claimed
     everyone = np.concatenate([np.flatnonzero(rows) for rows in splits])
     subject = traces.take(everyone)
     notes = (*notes, *_rare(subject))
@@ -99,7 +101,7 @@ def audit_traces(
     if people is not None and people < ENOUGH_PEOPLE:
         notes = (*notes, f"With {people} people, intervals are narrower than they should be.")
     bins = calibration(judge.secret, subject.secret, resampler)
-    checks = list(_checks(found, task, true))
+    checks = list(_checks(found, task, true, claimed is not None))
     # Exact Bayes knows what there is to know only if nothing contradicts it.
     trusted = found.exact if true and all(check.passed for check in checks) else None
     return Audit(
@@ -296,15 +298,15 @@ def _observed(traces: Traces, splits: Splits, found: "_Found", seed: int, tell: 
         yield best
 
 
-def _checks(found: _Found, task: Task | None, true: bool) -> Iterator[Check]:
-    """What must be so where the true model is known, and under a guarantee."""
+def _checks(found: _Found, task: Task | None, true: bool, claimed: bool) -> Iterator[Check]:
+    """What must be so where the true model is known, and under a guarantee, ours or somebody's."""
     if found.exact is None or task is None:
         return
     # Of few people nothing clear can be said.
     if true and found.resampler.unit.max() + 1 >= ENOUGH_PEOPLE:
         yield _honest(found, found.exact)
         yield _nobody_beats(found, found.exact)
-    if task.enforce in (*GUARANTEED, "answer") and found.limit is not None:
+    if (claimed or task.enforce in (*GUARANTEED, "answer")) and found.limit is not None:
         crossed = found.highest_exact >= found.limit
         yield Check(
             "the bound holds",

@@ -11,6 +11,18 @@ from reticent.estimate import Estimate
 
 OWN, RANDOM, NOTHING_LEARNED = "the policy's own traces", "random traces", "the model"
 Fitted = Literal["the policy's own traces", "random traces", "the model"]
+# What every number of an audit is, by where it stands in audit.json. An estimate may be wrong by chance, a bound only
+# on one side but for chance; what is exact is so for the model.
+KINDS = {
+    "attacks: accuracy, balanced, per_class, confidence, over": "estimate",
+    "attacks: bits": "lower bound on the information, up to its interval",
+    "attacks: highest_confidence": "exact, of the episodes that were judged",
+    "headline, over_time, learning, observers, linked, calibration": "estimate; bits among them as in attacks",
+    "channels": "exact for the model",
+    "leakage": "estimate",
+    "baselines, same_utility, forgotten, carried, wrong_models": "estimate",
+    "guess_secret, guess_useful, limit": "exact",
+}
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Audit:
-    """All that was found. Every number is an estimate with its interval unless it says that it is exact.
+    """All that was found. `KINDS` says which numbers are exact, bounds or estimates.
 
     `guess_secret` and `guess_useful` are what guessing gives: one over the number of classes that were judged.
     `headline` is the strongest attacker's balanced accuracy on the secret, with an interval that holds for all
@@ -124,7 +136,13 @@ class Audit:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary for one JSON object."""
-        return {"verdict": self.verdict, "passed": self.passed, "strongest": title(self.strongest), **asdict(self)}
+        return {
+            "verdict": self.verdict,
+            "passed": self.passed,
+            "strongest": title(self.strongest),
+            "kinds": KINDS,
+            **asdict(self),
+        }
 
 
 def title(attack: Attack) -> str:

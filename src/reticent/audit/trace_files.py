@@ -32,8 +32,8 @@ FORMAT = "reticent-traces-1"
 REQUIRED = ("episode", "step", "sensor", "secret", "useful")
 # More different symbols than this are measurements, and belong into `reading`.
 MOST_SYMBOLS, MOST_LABELS = 1000, 50
-# Releases that are held in memory, counting room for the longest episode in each.
-MOST_CELLS, FEWEST_EPISODES = 2**22, 1000
+# Numbers that are held in memory, counting room for the longest episode in each, and at least so many per release.
+MOST_NUMBERS, LEAST_WIDTH, FEWEST_EPISODES = 2**26, 16, 1000
 ROWS_AT_ONCE = 2**16
 # Squares of larger numbers overflow.
 LARGEST_READING = 1e100
@@ -126,13 +126,15 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
     if not counts["rows"]:
         raise InputError(f"{str(path)!r} has no rows.")
     notes = []
-    longest = _longest(table)
-    if longest * FEWEST_EPISODES > MOST_CELLS:
+    longest, width = _longest(table), _width(table, schema)
+    if longest * width * FEWEST_EPISODES > MOST_NUMBERS:
+        most = MOST_NUMBERS // FEWEST_EPISODES // width
+        wide = f" of {width:,} numbers each" if width > LEAST_WIDTH else ""
         raise InputError(
-            f"The longest episode has {longest:,} steps. Cut episodes of more than {MOST_CELLS // FEWEST_EPISODES:,} "
-            "into several."
+            f"The longest episode has {longest:,} steps{wide}. Cut episodes of more than {most:,} into several"
+            + (", or sum readings up in fewer numbers." if wide else ".")
         )
-    episodes = min(episodes, MOST_CELLS // longest)
+    episodes = min(episodes, MOST_NUMBERS // (longest * width))
     whole = table
     if counts["episodes"] > episodes:
         share = int(episodes / counts["episodes"] * 2**64)
@@ -166,6 +168,14 @@ def _longest(table: pl.LazyFrame) -> int:
     """Rows of the longest episode."""
     lengths = table.group_by("episode").len().select(pl.col("len").max())
     return int(lengths.collect(engine="streaming").item())
+
+
+def _width(table: pl.LazyFrame, schema: Mapping[str, Any]) -> int:
+    """The most numbers of one release."""
+    lists = [pl.col(name).list.len().max() for name, kind in schema.items() if isinstance(kind, pl.List)]
+    found = table.select(lists).collect(engine="streaming").row(0) if lists else ()
+    arrays = [kind.size for kind in schema.values() if isinstance(kind, pl.Array)]
+    return max(LEAST_WIDTH, *arrays, *(length or 0 for length in found))
 
 
 def _task(path: Path) -> Task | None:

@@ -23,6 +23,8 @@ class AuditCommand:
     """In place of a policy: what another system released, as Parquet. Columns: docs/traces.md."""
     problem: Path | None = None
     """With --traces: a problem file, for an attacker who knows the model; by default what the traces say themselves."""
+    confidence: float | None = None
+    """With --traces: the confidence in the secret that the other system says is never reached, such as 0.8."""
     data: Path | None = None
     """With a policy for a fitted model: the folder with the recordings."""
     map: Path | None = None
@@ -51,8 +53,10 @@ class AuditCommand:
             raise InputError("Give either a policy file or --traces FILE.parquet.")
         if self.traces is not None and (self.data or self.map):
             raise InputError("--data and --map are for policies; traces hold what was released already.")
-        if self.policy is not None and self.problem:
-            raise InputError("--problem is for traces; a policy file holds its problem.")
+        if self.policy is not None and (self.problem or self.confidence is not None):
+            raise InputError("--problem and --confidence are for traces; a policy file holds its problem and bound.")
+        if self.confidence is not None and not 0 < self.confidence <= 1:
+            raise InputError(f"--confidence lies between 0 and 1, not at {self.confidence:g}.")
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -107,10 +111,12 @@ class AuditCommand:
         model = read_problem(self.problem) if self.problem else None
         file = read_traces(self.traces, self.episodes, model, self.seed)
         task = file.task
+        if task is not None and self.confidence is not None:
+            raise InputError("These traces come with their policy's bound: leave --confidence out.")
         if model is not None:
             task = Task(model, NO_BOUND) if task is None else replace(task, model=model)
         notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
-        found = audit_traces(file.traces, task, None, self.seed, tell, notes).to_json()
+        found = audit_traces(file.traces, task, None, self.seed, tell, notes, claimed=self.confidence).to_json()
         return {**found, "baselines": [], "same_utility": [], "forgotten": [], "carried": [], "wrong_models": []}
 
 

@@ -6,6 +6,7 @@ gone nothing is decided. What was decided, and perhaps not delivered, is sent ag
 
 import asyncio
 import logging
+import socket
 import ssl
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -32,6 +33,8 @@ ANSWER_SECONDS, KEEP_ALIVE_SECONDS = 5.0, 20
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 LARGEST_BATCH, LARGEST_QUEUE = 1_000, 10_000
 UNDER_WAY = 200
+# Messages are small: held back until the one before is acknowledged, each would wait for the peer's delay.
+AT_ONCE = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 # What a broker answers to a subscription that it does not allow.
 REFUSED = 0x80
 T = TypeVar("T")
@@ -73,6 +76,7 @@ class Broker:
             timeout=ANSWER_SECONDS,
             keepalive=KEEP_ALIVE_SECONDS,
             max_inflight_messages=UNDER_WAY,
+            socket_options=[AT_ONCE],
             **options,
         )
         client.pending_calls_threshold = 10 * LARGEST_BATCH

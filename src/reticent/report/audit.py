@@ -14,7 +14,8 @@ ATTACKERS = ("#111111", "#2563a8", "#c0392b", "#d98e04", "#7a5195", "#2a9d8f", "
 CAPTIONS = {
     "attackers": "At the end of episodes, on people or episodes the attacker had not learned from. Bars: 95 % "
     "intervals. The line is guessing.",
-    "over_time": "After so many steps, attackers who learned from the policy's own traces.",
+    "over_time": "After so many steps, exact Bayes and attackers who learned from the policy's own traces.",
+    "over_time_useful": "The same for what is meant to be known.",
     "learning": "Whether more traces would tell more: a curve that still rises says that a larger audit may find more.",
     "observers": "The strongest attacker who sees only part of what is sent.",
     "calibration": "Where the belief in the most likely secret was so high, how often it was right. On the line, the "
@@ -61,13 +62,7 @@ def write_audit_report(folder: Path) -> Path:
             for each in found["observers"]
         ],
         leakage=_leakage(found),
-        same_utility=[
-            (
-                f"{each['policy']}, {each['variant']}" if each["variant"] else each["policy"],
-                spaced(each["secret"]) if each["secret"] else "cannot be as accurate, or is always more so",
-            )
-            for each in found["same_utility"]
-        ],
+        same_utility=_same_utility_rows(found),
         sessions=_session_rows(found),
         settings={
             "what was audited": found["subject"],
@@ -125,6 +120,22 @@ def _leakage(found: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
+def _same_utility_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    if not found["same_utility"]:
+        return []
+    rows = [("the audited policy", spaced(_audited(found, "secret")))]
+    for each in found["same_utility"]:
+        name = f"{each['policy']}, {each['variant']}" if each["variant"] else each["policy"]
+        rows.append((name, spaced(each["secret"]) if each["secret"] else "cannot be as accurate, or is always more so"))
+    return rows
+
+
+def _audited(found: dict[str, Any], label: str) -> dict[str, float]:
+    """Of the audited policy what simpler ones are compared by: exact Bayes where it is known, else the strongest."""
+    exact = [each for each in found["attacks"] if each["attacker"] == "Bayes with the true model"]
+    return max((each[label]["balanced"] for each in exact or found["attacks"]), key=lambda each: each["value"])
+
+
 def _session_rows(found: dict[str, Any]) -> list[list[str]]:
     return [
         [
@@ -148,7 +159,8 @@ def audit_figures(found: dict[str, Any]) -> dict[str, Figure]:
     """All figures that there is something to draw for, in the order of the page."""
     figures: dict[str, Any] = {
         "attackers": attackers(found),
-        "over_time": over_time(found),
+        "over_time": over_time(found, "secret"),
+        "over_time_useful": over_time(found, "useful"),
         "learning": learning(found),
         "observers": observers(found),
         "calibration": calibration(found),
@@ -200,7 +212,9 @@ def _dots(rows: list[dict[str, Any]], title: str, found: dict[str, Any], heading
         color=colour,
         tooltip=["attacker", "label", "value", "low", "high"],
     )
-    axis = alt.X("value:Q", title="balanced accuracy", axis=alt.Axis(format="~%")).scale(zero=False)
+    # Room beside the line of guessing, and ticks that do not touch.
+    scale, ticks = alt.Scale(zero=False, padding=8), alt.Axis(format="~%", tickCount=5)
+    axis = alt.X("value:Q", title="balanced accuracy", axis=ticks, scale=scale)
     dots = base.mark_point(filled=True, size=50).encode(x=axis)
     bars = base.mark_rule().encode(x="low:Q", x2="high:Q")
     guess = pl.DataFrame({"label": ["secret S", "useful U"], "value": [found["guess_secret"], found["guess_useful"]]})
@@ -208,14 +222,14 @@ def _dots(rows: list[dict[str, Any]], title: str, found: dict[str, Any], heading
     return alt.layer(lines, bars, dots).properties(title=heading)
 
 
-def over_time(found: dict[str, Any]) -> Figure:
-    """Balanced accuracy on the secret after so many steps."""
+def over_time(found: dict[str, Any], label: str) -> Figure:
+    """Balanced accuracy on a label after so many steps."""
     rows = [
-        {"attacker": each["attacker"], "step": each["step"], **each["secret"]}
+        {"attacker": each["attacker"], "step": each["step"], **each[label]}
         for each in found["over_time"]
         if each["step"] is not None and each["fitted_on"] != "random traces"
     ]
-    return _curves(rows, "step", "steps since the start", "The secret over time", alt.Scale(type="log"))
+    return _curves(rows, "step", "steps since the start", f"The {label} over time", label[0].upper())
 
 
 def learning(found: dict[str, Any]) -> Figure:
@@ -223,14 +237,14 @@ def learning(found: dict[str, Any]) -> Figure:
     rows = [{**each, **each["secret"]} for each in found["learning"]]
     for row in rows:
         del row["secret"]
-    return _curves(rows, "episodes", "episodes learned from", "Would more traces tell more?", alt.Scale(type="log"))
+    return _curves(rows, "episodes", "episodes learned from", "Would more traces tell more?", "S")
 
 
-def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, scale: alt.Scale) -> Figure:
+def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, label: str) -> Figure:
     data = pl.DataFrame(rows)
     names = list(dict.fromkeys(data["attacker"]))
     base = alt.Chart(data).encode(
-        x=alt.X(f"{x}:Q", title=title, scale=scale),
+        x=alt.X(f"{x}:Q", title=title, scale=alt.Scale(type="log")),
         color=alt.Color(
             "attacker:N",
             title=None,
@@ -241,7 +255,7 @@ def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, scale:
     )
     axis = alt.Axis(format="~%")
     line = base.mark_line(point=True).encode(
-        y=alt.Y("value:Q", title="balanced accuracy on S", axis=axis).scale(zero=False)
+        y=alt.Y("value:Q", title=f"balanced accuracy on {label}", axis=axis).scale(zero=False)
     )
     band = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
     return alt.layer(band, line).properties(title=heading)
@@ -281,17 +295,22 @@ def same_utility(found: dict[str, Any]) -> Figure:
         detail="variant:N",
         tooltip=["policy", "variant", "threshold", "useful", "secret", "releases"],
     )
-    exact = [each for each in found["attacks"] if each["attacker"] == "Bayes with the true model"]
-    attacks = exact or found["attacks"]
-    own = pl.DataFrame(
-        {name: [max(each[name]["balanced"]["value"] for each in attacks)] for name in ("useful", "secret")}
-    )
-    star = alt.Chart(own).mark_point(shape="diamond", filled=True, size=140, color="#111111")
-    label = alt.Chart(own).mark_text(dx=-10, align="right", text="audited").encode(x="secret:Q", y="useful:Q")
+    secret, useful = _audited(found, "secret"), _audited(found, "useful")
+    own = alt.Chart(
+        pl.DataFrame(
+            {
+                "secret": secret["value"],
+                "useful": useful["value"],
+                **{f"secret {end}": secret[end] for end in ("low", "high")},
+                **{f"useful {end}": useful[end] for end in ("low", "high")},
+            }
+        )
+    ).encode(x="secret:Q", y="useful:Q")
+    star = own.mark_point(shape="diamond", filled=True, size=110, color="#111111")
+    across = own.mark_rule(color="#111111").encode(x="secret low:Q", x2="secret high:Q")
+    upright = own.mark_rule(color="#111111").encode(y="useful low:Q", y2="useful high:Q")
     curve = base.mark_line(point=True).encode(order="threshold:Q")
-    return alt.layer(curve, star.encode(x="secret:Q", y="useful:Q"), label).properties(
-        title="The same by simpler means"
-    )
+    return alt.layer(curve, across, upright, star).properties(title="The same by simpler means (diamond: audited)")
 
 
 def sessions(found: dict[str, Any]) -> Figure:
