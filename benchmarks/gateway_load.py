@@ -7,6 +7,7 @@ until an hour's worth of traffic was handled or the seconds are over.
 
 import contextlib
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import paho.mqtt.client as paho
@@ -127,7 +128,7 @@ class Load:
         self._client = paho.Client(CallbackAPIVersion.VERSION2)
         self._client.max_inflight_messages_set(10_000)
         self._client.on_message = self._hear
-        self._client.on_socket_open = lambda client, userdata, opened: opened.setsockopt(*AT_ONCE)
+        self._client.on_socket_open = lambda client, userdata, opened: cast(socket.socket, opened).setsockopt(*AT_ONCE)
         self._client.connect("127.0.0.1", port)
         self._client.subscribe("out/#", 0)
         self._client.loop_start()

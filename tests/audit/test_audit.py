@@ -98,6 +98,8 @@ def test_what_others_claim_is_checked():
     traces = released(FREE)
     found = audit_traces(traces, FREE, claimed=0.7)
     assert [check.passed for check in found.checks if check.name == "the bound holds"] == [False]
+    with pytest.raises(InputError, match="reached before anything is sent"):
+        audit_traces(traces, claimed=0.5)
     # Without a model nobody's belief proves anything, but attackers' beliefs are counted.
     unknown = audit_traces(replace(traces, likelihood=None), claimed=0.7)
     assert unknown.passed is None

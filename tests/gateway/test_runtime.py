@@ -93,8 +93,8 @@ def trained():
     ],
 )
 def test_a_million_decisions_are_those_of_the_compiled_policy(task, kind, steps, kernels, scores, tmp_path):
-    """In 64 lanes: 1,024,000 steps of actors under a mask, 9,600 under a guarantee; 1,920 of lookahead, 1,280 with value
-    kernels."""
+    """In 64 lanes: 1,024,000 steps of actors under a mask, 9,600 under a guarantee; 1,920 of lookahead, 1,280
+    with value kernels."""
     agent, value = trained()
     if kind == "described":
         file = actor(task, "described", seed=1, stops=-1.0, width=128)

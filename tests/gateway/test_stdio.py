@@ -170,11 +170,11 @@ def test_signals_end_it_cleanly(policy, how):
 
 def test_the_command_says_what_is_wrong(policy, tmp_path):
     for words, sentence in [
-        ({}, "Give a policy file"),
+        ({}, "Give either a policy file"),
         ({"policy": tmp_path / "none.safetensors"}, "There is no policy file"),
         ({"policy": policy, "rest": -1.0}, "--rest"),
         ({"policy": policy, "ledger": str(tmp_path)}, "no plain file"),
-        ({"policy": policy, "demo": True}, "Give a policy file"),
+        ({"policy": policy, "demo": True}, "Give either a policy file"),
         ({"demo": True, "ledger": "mine.db"}, "leave --ledger"),
         ({"policy": policy, "home_assistant": True}, "--on mqtt"),
         ({"policy": policy, "page": (1, 2)}, "one port"),

@@ -72,6 +72,7 @@ def audit_traces(
     otherwise, a model that was not fitted to recordings is taken for the true one: that is checked. `claimed` is the
     confidence that no belief is said to reach, where there is no task to say it."""
     _check_labels(traces)
+    _check_claim(traces, claimed)
     splits, limit = splits_of(traces, seed), _limit(task) or claimed
     everyone = np.concatenate([np.flatnonzero(rows) for rows in splits])
     subject = traces.take(everyone)
@@ -221,6 +222,15 @@ def _check_labels(traces: Traces) -> None:
             raise InputError(f"All episodes have the same {label} value, of {list(names)}: there is nothing to find.")
     if len(np.unique(traces.person)) < 2:
         raise InputError("All episodes are of one person: attackers must be judged on others than they learned from.")
+
+
+def _check_claim(traces: Traces, claimed: float | None) -> None:
+    most = float(np.bincount(traces.secret).max() / len(traces))
+    if claimed is not None and claimed <= most:
+        raise InputError(
+            f"{most:.1%} of the episodes have the most frequent secret, so somebody who is told nothing is as sure as "
+            f"that: a bound of {claimed:g} is reached before anything is sent."
+        )
 
 
 def _rare(subject: Traces) -> Iterator[str]:

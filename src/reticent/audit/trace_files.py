@@ -175,7 +175,7 @@ def _width(table: pl.LazyFrame, schema: Mapping[str, Any]) -> int:
     lists = [pl.col(name).list.len().max() for name, kind in schema.items() if isinstance(kind, pl.List)]
     found = table.select(lists).collect(engine="streaming").row(0) if lists else ()
     arrays = [kind.size for kind in schema.values() if isinstance(kind, pl.Array)]
-    return max(LEAST_WIDTH, *arrays, *(length or 0 for length in found))
+    return max([LEAST_WIDTH, *arrays, *(length or 0 for length in found)])
 
 
 def _task(path: Path) -> Task | None:

@@ -57,6 +57,9 @@ class AuditCommand:
             raise InputError("--problem and --confidence are for traces; a policy file holds its problem and bound.")
         if self.confidence is not None and not 0 < self.confidence <= 1:
             raise InputError(f"--confidence lies between 0 and 1, not at {self.confidence:g}.")
+        for what, file in (("policy file", self.policy), ("file", self.traces), ("problem file", self.problem)):
+            if file is not None and not file.is_file():
+                raise InputError(f"There is no {what} {str(file)!r}.")
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -52,7 +52,8 @@ class BrokerOptions:
             everybody = self.credentials.stat().st_mode & 0o007
             lines = self.credentials.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--credentials {str(self.credentials)!r} cannot be read: {error}.") from error
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise InputError(f"--credentials {str(self.credentials)!r} cannot be read: {why}.") from error
         if everybody:
             raise InputError(f"Everybody may read or change {str(self.credentials)!r}: chmod 600 it.")
         if len(lines) != 2:

@@ -69,7 +69,7 @@ class Serve:
 
     def _check(self) -> None:
         if (self.policy is None) != self.demo:
-            raise InputError("Give a policy file, or --demo to look at one that is there for that.")
+            raise InputError("Give either a policy file, or --demo to look at one that is there for that.")
         if self.demo and (self.ledger or self.on == "mqtt"):
             raise InputError("--demo brings its own ledger and sensors: leave --ledger and --on away.")
         if self.page is not None and len(self.page) > 1:

@@ -61,6 +61,8 @@ class Simulate:
         check_seed(self.seed)
         if self.subjects < 1 or self.episodes < 0:
             raise InputError("--subjects is at least 1, and --episodes at least 0.")
+        if self.map is not None and self.data is None:
+            raise InputError("--map goes with --data.")
         source, pace = self._source(), Pace(**vars(self.pace))
         if self.on == "mqtt":
             import asyncio

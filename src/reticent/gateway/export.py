@@ -39,7 +39,8 @@ def read_heads(path: Path) -> dict[str, Head]:
         for subject, number, digest in _places(path):
             heads[subject] = max(heads.get(subject, NO_HEAD), (number, digest))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{str(path)!r} cannot be read as an export of a ledger: {error}.") from error
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it holds something else"
+        raise InputError(f"{str(path)!r} cannot be read as an export of a ledger: {why}.") from error
     if not heads:
         raise InputError(f"The export {str(path)!r} holds no entries.")
     return heads

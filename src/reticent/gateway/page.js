@@ -5,7 +5,7 @@ const $ = (id) => document.getElementById(id);
 const hash = new URLSearchParams(location.hash.slice(1));
 const token = hash.get("token") || "";
 let chosen = hash.get("subject") || "";
-let stream, state, connected = false;
+let stream, state, connected = false, ended = false;
 
 const percent = (share) => (share > 0 && share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`);
 const number = (count) => count.toLocaleString("en");
@@ -59,6 +59,7 @@ async function tell(what) {
   try {
     const answer = await fetch(what, { method: "POST", headers });
     if (!answer.ok) throw new Error(await answer.text());
+    ended = what === "stop";
   } catch (error) {
     connected = false;
     showStatus();
@@ -85,11 +86,12 @@ function show() {
 }
 
 function showStatus() {
-  const lost = "No connection to the gateway. It has ended, or it is out of reach; this page tries again by itself.";
+  const lost = ended ? "The gateway was stopped from this page. Start it again with reticent serve; the page goes on by itself then."
+    : "No connection to the gateway. It has ended, or it is out of reach; this page tries again by itself.";
   const trouble = connected ? state.trouble : lost;
   const held = connected && state.paused && !state.stopped;
   const kind = !trouble ? "good" : held ? "held" : "bad";
-  text($("status"), !connected ? "No connection" : state.stopped ? "Stopped" : state.paused ? "Paused" : trouble ? "Held back" : "Releasing");
+  text($("status"), !connected ? (ended ? "Stopped" : "No connection") : state.stopped ? "Stopped" : state.paused ? "Paused" : trouble ? "Held back" : "Releasing");
   $("status").dataset.kind = kind;
   $("trouble").hidden = !trouble;
   $("trouble").dataset.kind = kind;
@@ -142,7 +144,7 @@ function showSent(subject) {
   }
   const waits = { resting: "It rests until its next session.", new: "", blocked: "" }[subject.state];
   const next = waits === undefined ? `Now it ${subject.state}; the other sensors are not heard.` : waits;
-  text($("note"), last ? `Session ${last.session + 1}, at ${clock(last.time)}. ${next}` : next);
+  text($("note"), last ? `Session ${last.session}, at ${clock(last.time)}. ${next}` : next);
   $("blocked").hidden = !subject.blocked;
   text($("blocked"), subject.blocked || "");
 }
@@ -228,7 +230,7 @@ function showLog(subject) {
   text($("log-note"), sent.length ? `${merged} of the last ${sent.length} were merged or withheld` : "");
   const rows = subject.history.slice(-8).reverse().map((each) => {
     const stop = each.symbol === null, sensor = make("small", {}, stop ? "" : each.sensor);
-    const words = stop ? `session ${each.session + 1} ends` : `${each.symbol} `;
+    const words = stop ? `session ${each.session} ends` : `${each.symbol} `;
     const mark = make("span", stop ? {} : { class: each.merged ? "dot merged" : "dot", title: each.merged ? "merged" : "as read" });
     const moment = make("time", { datetime: new Date(1000 * each.time).toISOString() }, clock(each.time));
     return make("li", {}, mark, make("span", { class: stop ? "what stop" : "what" }, words, sensor), moment);

@@ -57,8 +57,9 @@ class Page:
         try:
             self._server = _Server(self, port)
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"The page cannot be served on {host}:{port}: {reason}. Choose another --page.") from error
+            reason = str(getattr(error, "strerror", None) or error).rstrip(".")
+            where = f"on {host}:{port}: {reason}. Choose another --page or --page-host."
+            raise InputError(f"The page cannot be served {where}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="page", daemon=True)
         self._thread.start()
 

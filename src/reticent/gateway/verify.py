@@ -130,7 +130,10 @@ def _check_follows(runtime: "Runtime", before: Entry | None, entry: Entry) -> No
     import numpy as np
 
     if entry.policy != runtime.digest:
-        raise _NotSo(f"was made under another policy, with digest {entry.policy}. Give that policy's file.")
+        raise _NotSo(
+            f"was made under another policy, with digest {entry.policy}; that of the file given is {runtime.digest}. "
+            "Give that policy's file; if there never was one, the entry was changed."
+        )
     standing = runtime.first() if before is None else standing_of(before)
     if before is not None and entry.session > before.session:
         standing = runtime.next_session(standing)

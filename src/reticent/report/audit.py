@@ -244,7 +244,12 @@ def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, label:
     data = pl.DataFrame(rows)
     names = list(dict.fromkeys(data["attacker"]))
     base = alt.Chart(data).encode(
-        x=alt.X(f"{x}:Q", title=title, scale=alt.Scale(type="log")),
+        x=alt.X(
+            f"{x}:Q",
+            title=title,
+            scale=alt.Scale(type="log"),
+            axis=alt.Axis(values=data[x].unique().sort().to_list(), format=",d"),
+        ),
         color=alt.Color(
             "attacker:N",
             title=None,
