@@ -229,7 +229,8 @@ def over_time(found: dict[str, Any], label: str) -> Figure:
         for each in found["over_time"]
         if each["step"] is not None and each["fitted_on"] != "random traces"
     ]
-    return _curves(rows, "step", "steps since the start", f"The {label} over time", label[0].upper())
+    heading = f"The {'secret' if label == 'secret' else 'useful value'} over time"
+    return _curves(rows, "step", "steps since the start", heading, label[0].upper())
 
 
 def learning(found: dict[str, Any]) -> Figure:
