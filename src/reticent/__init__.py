@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reticent.solve.lattice import solve_lattice
     from reticent.solve.value_iteration import value_iteration
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _HOME = {
     "Certificate": "solve.certificate",
