@@ -256,7 +256,7 @@ def test_pausing_holds_back_and_stopping_ends(tmp_path, mosquitto):
     with running(tmp_path, mosquitto) as (service, outside):
         service.gateway.pause()
         outside.say()
-        until(lambda: service.gateway.counters["trouble"] == 3)
+        until(lambda: service.gateway.counters["paused"] == 3)
         service.gateway.resume()
         outside.say()
         until(lambda: outside.releases())

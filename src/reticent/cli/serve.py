@@ -17,6 +17,7 @@ from reticent.cli.broker import BrokerOptions
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
+    from reticent.gateway.mqtt import Broker
     from reticent.gateway.service import Gateway
 
 PAGE_TOKEN = "RETICENT_PAGE_TOKEN"
@@ -53,6 +54,7 @@ class Serve:
     def run(self) -> None:
         """Serve until the input ends, the page's stop, SIGTERM or Ctrl-C."""
         self._check()
+        broker = self.mqtt.settings() if self.on == "mqtt" else None
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
         with self._gateway() as gateway, contextlib.ExitStack() as open_things:
             if self.page is not None:
@@ -63,7 +65,7 @@ class Serve:
                 print(f"reticent: look at {page.address}", file=sys.stderr, flush=True)
             ending = Ending()
             open_things.enter_context(ending)
-            self._serve(gateway, ending)
+            self._serve(gateway, ending, broker)
             counters = ", ".join(f"{name} {count:,}" for name, count in gateway.counters.items() if count)
             print(f"reticent: ended; {counters or 'nothing came'}.", file=sys.stderr)
 
@@ -100,13 +102,13 @@ class Serve:
                 print(f"reticent: the ledger is {where}", file=sys.stderr, flush=True)
                 yield Gateway(runtime, ledger, settings)
 
-    def _serve(self, gateway: "Gateway", ending: "Ending") -> None:
-        if self.on == "mqtt":
+    def _serve(self, gateway: "Gateway", ending: "Ending", broker: "Broker | None") -> None:
+        if broker is not None:
             import asyncio
 
             from reticent.gateway.mqtt import MqttService
 
-            service = MqttService(gateway, self.mqtt.settings(), self.home_assistant)
+            service = MqttService(gateway, broker, self.home_assistant)
             return asyncio.run(service.serve(lambda: ending.asked))
         from reticent.gateway.stdio import serve_stdio
 

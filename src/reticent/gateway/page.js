@@ -240,7 +240,7 @@ function showLog(subject) {
 
 function showCounts() {
   const { received, released, stopped, ...others } = state.counters;
-  const usual = new Set(["not asked", "resting", "gathered", "sent again"]);
+  const usual = new Set(["not asked", "resting", "gathered", "sent again", "paused"]);
   const rows = [["received", received, "main"], ["released", released, "main"], ["sessions ended", stopped, "main"], null];
   for (const [name, count] of Object.entries(others).sort()) if (count) rows.push([name, count, usual.has(name) ? "" : "bad"]);
   $("counts").replaceChildren(...rows.flatMap((row) => row

@@ -37,7 +37,7 @@ WHY = {
     "goes on by itself"
 }
 # What happens all the time is counted, and not logged.
-USUAL = frozenset(("released", "gathered", "not asked", "resting"))
+USUAL = frozenset(("released", "gathered", "not asked", "resting", "paused"))
 
 # What the ledger keeps in place of a sentence that another version may word otherwise.
 HELD_DRIFT, HELD_PAUSED = "drift", "paused"
@@ -264,7 +264,7 @@ class Gateway:
         if sensor is None:
             return "unknown"
         if not self._in_order:
-            return "trouble"
+            return "paused" if self._troubles.has("paused") else "trouble"
         subject = self._subjects.of(message.subject)
         place = batch.places.get(message.subject) or self._place(message.subject, subject)
         if place.time > batch.now + SKEW_SECONDS:
