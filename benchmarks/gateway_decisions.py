@@ -36,8 +36,8 @@ def main() -> None:
         "Microseconds. Deciding: which sensor may speak, and by which rule. The columns after it are of a decision and "
         "its release: also what is sent, the new belief and ledger, the surprise. "
         f"Synthetic problem (3 sensors, 50 readings), one subject, the quickest of {RUNS} runs. The compiled "
-        "policy takes one step at a time, dispatch included. p1 is near what an idle machine does. Start: interpreter "
-        "up to a loaded policy, numpy included. MB: resident at the end."
+        "policy takes one step at a time, dispatch included. p1 is near what an idle machine does. Start: imports, "
+        "numpy included, and loading the policy, but not the interpreter. MB: resident at the end."
     ]
     save("gateway_decisions", "Decisions of the gateway", headings, rows, notes)
 

@@ -184,7 +184,9 @@ def test_wide_readings_take_room_too(tmp_path, monkeypatch):
         base = {"episode": np.repeat(np.arange(count), steps), "step": np.tile(np.arange(steps), count)}
         base |= {"secret": base["episode"] % 2, "useful": base["episode"] // 2 % 2}
         reading = pl.Series([[0.5] * width] * count * steps)
-        pl.DataFrame({**base, "sensor": ["x"] * count * steps, "reading": reading}).write_parquet(path)
+        # What is not read takes no room.
+        more = {"comment": pl.Series([["?"] * 200] * count * steps)}
+        pl.DataFrame({**base, "sensor": ["x"] * count * steps, "reading": reading, **more}).write_parquet(path)
 
     write(64, 2)
     # Room for 2**16 / (64 x 2) = 512 episodes: about so many are drawn.

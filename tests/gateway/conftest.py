@@ -1,7 +1,10 @@
-"""One PostgreSQL server for all tests of a worker that ask for it."""
+"""Peers: one PostgreSQL server for all tests of a worker that ask for it, a broker for each."""
+
+from contextlib import closing
 
 import pytest
 
+from tests.gateway.brokers import Mosquitto
 from tests.gateway.places import FilePlace, postgres_server
 
 
@@ -17,3 +20,9 @@ def place(request, tmp_path):
     if request.param == "sqlite":
         return FilePlace(str(tmp_path / "ledger.db"))
     return request.getfixturevalue("postgres").place()
+
+
+@pytest.fixture
+def mosquitto(tmp_path):
+    with closing(Mosquitto(tmp_path)) as broker:
+        yield broker

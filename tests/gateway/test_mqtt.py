@@ -1,23 +1,16 @@
-"""Over a real broker: many subjects, garbage, a broker that dies, certificates and passwords."""
+"""Over a real broker: many subjects, garbage, a broker that dies."""
 
 import asyncio
-import base64
-import hashlib
 import json
-import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections import defaultdict
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import closing, suppress
 from typing import Any, cast
 
 import aiomqtt
-import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 
 from reticent.cli.broker import BrokerOptions
 from reticent.cli.simulate import PaceOptions, Simulate
@@ -25,114 +18,15 @@ from reticent.errors import InputError
 from reticent.gateway import mqtt
 from reticent.gateway.messages import LONGEST_MESSAGE
 from reticent.gateway.mqtt import Broker, Inbox, MqttService
-from reticent.gateway.runtime import Runtime
-from reticent.gateway.service import Gateway, Settings
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.problem.bound import InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import two_binary_sensors
-from tests.gateway.brokers import Mosquitto, needs_mosquitto
+from tests.gateway.brokers import needs_mosquitto
+from tests.gateway.on_broker import Outside, Running, running, until
 from tests.gateway.parts import Place, task, write_policy
 
 pytestmark = needs_mosquitto
-
-
-def until(condition, seconds=20.0):
-    """Wait for something that must come."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come in time"
-        time.sleep(0.01)
-
-
-class Outside:
-    """Sensors and a provider on the broker: publishes readings, hears releases."""
-
-    def __init__(self, port: int, **security) -> None:
-        self.heard: list[tuple[str, dict, bool]] = []
-        self._now = 0.0
-        self._client = paho.Client(CallbackAPIVersion.VERSION2)
-        if "username" in security:
-            self._client.username_pw_set(security["username"], security["password"])
-        if "ca" in security:
-            self._client.tls_set(security["ca"])
-        self._client.on_message = self._hear
-        self._client.on_connect = self._subscribe
-        self._client.reconnect_delay_set(1, 1)
-        self.ready = threading.Event()
-        self._client.on_subscribe = lambda *_: self.ready.set()
-        self._client.connect("localhost" if "ca" in security else "127.0.0.1", port)
-        self._client.loop_start()
-        assert self.ready.wait(20)
-
-    def _subscribe(self, client, *_) -> None:
-        client.subscribe("#", 1)
-
-    def _hear(self, client, userdata, message) -> None:
-        if not message.topic.startswith("in/"):
-            self.heard.append((message.topic, json.loads(message.payload), message.retain))
-
-    def say(self, subject="ada", sensor=None, payload=None, retain=False, symbol="1.87") -> None:
-        for each in [sensor] if sensor else ("a0", "a1", "a2"):
-            # Every reading is newer than the one before it.
-            self._now = max(time.time(), self._now + 1e-6)
-            said = json.dumps({"symbol": symbol, "time": self._now}) if payload is None else payload
-            told = self._client.publish(f"in/{subject}/{each}", said, 1, retain)
-            if retain:
-                told.wait_for_publish(20)
-
-    def releases(self, subject="ada") -> list[dict]:
-        return [payload for topic, payload, _ in self.heard if topic == f"out/{subject}"]
-
-    def close(self) -> None:
-        self._client.disconnect()
-        self._client.loop_stop()
-
-
-class Running:
-    """A gateway on a broker, in a thread."""
-
-    def __init__(self, folder: Path, broker: Broker, what=None, home_assistant=False, **settings) -> None:
-        path = folder / "policy.safetensors"
-        if not path.exists():
-            write_policy(path, what)
-        self.ledger = SqliteLedger(folder / "ledger.db")
-        self.gateway = Gateway(Runtime.load(path), self.ledger, Settings(path, **settings))
-        self.service = MqttService(self.gateway, broker, home_assistant)
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self.service.serve(self._end.is_set)))
-        self._connected = threading.Event()
-        subscribe = self.service._subscribe
-
-        async def told(client):
-            await subscribe(client)
-            self._connected.set()
-
-        self.service._subscribe = told
-        self._thread.start()
-
-    def ready(self) -> None:
-        assert self._connected.wait(20)
-
-    def close(self) -> None:
-        self._end.set()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-        self.ledger.close()
-
-
-@pytest.fixture
-def mosquitto(tmp_path):
-    with closing(Mosquitto(tmp_path)) as broker:
-        yield broker
-
-
-@contextmanager
-def running(tmp_path, mosquitto, **options):
-    with closing(Running(tmp_path, Broker("127.0.0.1", mosquitto.port), **options)) as found:
-        found.ready()
-        with closing(Outside(mosquitto.port)) as outside:
-            yield found, outside
 
 
 def test_many_subjects_end_to_end(tmp_path, mosquitto):
@@ -257,11 +151,13 @@ def test_pausing_holds_back_and_stopping_ends(tmp_path, mosquitto):
         service.gateway.pause()
         outside.say()
         until(lambda: service.gateway.counters["paused"] == 3)
+        assert outside.releases() == []
         service.gateway.resume()
         outside.say()
         until(lambda: outside.releases())
         service.gateway.stop()
         until(lambda: not service._thread.is_alive())
+        assert service.gateway.stopped
 
 
 def test_the_queue_is_bounded_and_what_does_not_fit_is_counted(tmp_path, mosquitto):
@@ -352,76 +248,6 @@ def test_home_assistant_hears_only_what_was_released(tmp_path, mosquitto):
         assert set(state["chances"]) == set(service.gateway.runtime.task.model.useful)
         for secret in service.gateway.runtime.task.model.secrets:
             assert secret not in json.dumps([state, configs])
-
-
-def test_username_and_password(tmp_path, monkeypatch):
-    hashed, secret = tmp_path / "passwords", "swordfish"
-    hashed.write_text(_hashed("gate", secret))
-    hashed.chmod(0o600)
-    with closing(Mosquitto(tmp_path, "allow_anonymous false", f"password_file {hashed}")) as mosquitto:
-        monkeypatch.setenv("RETICENT_MQTT_USERNAME", "gate")
-        monkeypatch.setenv("RETICENT_MQTT_PASSWORD", "wrong")
-        wrong = BrokerOptions(f"127.0.0.1:{mosquitto.port}").settings()
-        with closing(Running(tmp_path, wrong)) as service:
-            until(lambda: service.gateway.trouble)
-            assert "credentials" in str(service.gateway.trouble)
-            assert "wrong" not in str(service.gateway.trouble)
-        monkeypatch.setenv("RETICENT_MQTT_PASSWORD", secret)
-        right = BrokerOptions(f"127.0.0.1:{mosquitto.port}").settings()
-        with closing(Running(tmp_path, right)) as service:
-            service.ready()
-            with closing(Outside(mosquitto.port, username="gate", password=secret)) as outside:
-                outside.say()
-                until(lambda: outside.releases())
-
-
-def _hashed(user: str, password: str) -> str:
-    """A line of mosquitto's password file: PBKDF2 with SHA-512."""
-    salt, rounds = b"salt of test", 101
-    digest = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, rounds, 64)
-    return f"{user}:$7${rounds}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}\n"
-
-
-# Of a handshake that failed, paho leaves the socket to be found later.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed")
-def test_tls_with_an_authority_of_our_own(tmp_path):
-    ca, key, request, certificate = (tmp_path / name for name in ("ca.pem", "key.pem", "request.pem", "cert.pem"))
-    openssl = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    ca_key, names = tmp_path / "ca-key.pem", tmp_path / "names"
-    names.write_text("subjectAltName=DNS:localhost")
-    authority = ["-x509", "-days", "2", "-subj", "/CN=test authority", "-keyout", ca_key, "-out", ca]
-    sign = ["openssl", "x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2"]
-    for words in (
-        [*openssl, *authority],
-        [*openssl, "-subj", "/CN=localhost", "-keyout", key, "-out", request],
-        [*sign, "-extfile", names, "-out", certificate],
-    ):
-        subprocess.run(words, check=True, capture_output=True)
-    settings = ("allow_anonymous true", f"certfile {certificate}", f"keyfile {key}")
-    with closing(Mosquitto(tmp_path, *settings)) as mosquitto:
-        trusted = BrokerOptions(f"localhost:{mosquitto.port}", tls=ca).settings()
-        with closing(Running(tmp_path, trusted)) as service:
-            service.ready()
-            with closing(Outside(mosquitto.port, ca=str(ca))) as outside:
-                outside.say()
-                until(lambda: outside.releases())
-        # The certificate is not for this name.
-        stranger = BrokerOptions(f"127.0.0.1:{mosquitto.port}", tls=ca).settings()
-        with closing(Running(tmp_path, stranger)) as service:
-            until(lambda: service.gateway.trouble)
-            assert "certificate" in str(service.gateway.trouble)
-
-
-def test_a_certificate_that_cannot_be_read_any_more_is_waited_for(tmp_path, monkeypatch):
-    ca = tmp_path / "ca.pem"
-    monkeypatch.setattr(mqtt, "_tls", lambda ca: None)
-    broker = Broker("127.0.0.1", 1, ca=ca)
-    monkeypatch.undo()
-    with closing(Running(tmp_path, broker)) as service:
-        until(lambda: service.gateway.trouble)
-        assert "cannot be read as a certificate" in str(service.gateway.trouble)
-        assert service._thread.is_alive()
 
 
 def test_simulated_sensors_on_the_broker(tmp_path, mosquitto):

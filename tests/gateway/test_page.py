@@ -413,6 +413,8 @@ def test_the_demo_in_one_command(chromium):
             looked.tab.click("#stop")
             looked.tab.click("#really")
             out, _ = command.communicate(timeout=30)
+            looked.says("#trouble", "was stopped")
+            looked.says("#status", "Stopped")
     assert command.returncode == 0
     told = [json.loads(line) for line in out.splitlines()]
     assert told

@@ -134,6 +134,8 @@ def test_a_stop_or_a_signal_ends_it_although_the_input_goes_on(tmp_path):
         timer = threading.Timer(0.3, end)
         timer.start()
         serve_stdio(place.gateway, source, writes, asked.is_set)
+        # It went on until then.
+        assert asked.is_set() or place.gateway.stopped
         timer.join()
     place.ledger.close()
 

@@ -89,14 +89,7 @@ def audit_traces(
         # Merged symbols never came in random traces, but have a place.
         sources[RANDOM] = replace(random, names=traces.names)
     for fitted_on, source in sources.items():
-        for make in _learned(seed, tell):
-            parts = []
-            for number, rows in enumerate(splits):
-                attacker = make()
-                tell(f"{attacker.name} learns from {fitted_on} ({number + 1} of {len(splits)})")
-                attacker.fit(_others(source, traces, rows))
-                parts.append((attacker, traces.take(rows)))
-            found.add_fitted(parts, fitted_on)
+        _attack(found, traces, splits, fitted_on, source, seed, tell)
     judge = found.exact or found.own
     people = None if own_units(traces) else len(np.unique(subject.person))
     if people is not None and people < ENOUGH_PEOPLE:
@@ -139,6 +132,20 @@ def _learned(seed: int, tell: Tell) -> list[Callable[[], Attacker]]:
 def _quick(seed: int) -> list[Callable[[], Attacker]]:
     """Those who need no network."""
     return [Counting, lambda: Logistic(seed), lambda: BoostedTrees(seed)]
+
+
+def _attack(
+    found: "_Found", traces: Traces, splits: Splits, fitted_on: Fitted, source: Traces, seed: int, tell: Tell
+) -> None:
+    """Everybody who learns from these traces, each part of the people judged by who learned from the others."""
+    for make in _learned(seed, tell):
+        parts = []
+        for number, rows in enumerate(splits):
+            attacker = make()
+            tell(f"{attacker.name} learns from {fitted_on} ({number + 1} of {len(splits)})")
+            attacker.fit(_others(source, traces, rows))
+            parts.append((attacker, traces.take(rows)))
+        found.add_fitted(parts, fitted_on)
 
 
 def _limit(task: Task | None) -> float | None:

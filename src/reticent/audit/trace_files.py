@@ -172,9 +172,10 @@ def _longest(table: pl.LazyFrame) -> int:
 
 def _width(table: pl.LazyFrame, schema: Mapping[str, Any]) -> int:
     """The most numbers of one release."""
-    lists = [pl.col(name).list.len().max() for name, kind in schema.items() if isinstance(kind, pl.List)]
+    kinds = {name: schema[name] for name in ("reading", "chances") if name in schema}
+    lists = [pl.col(name).list.len().max() for name, kind in kinds.items() if isinstance(kind, pl.List)]
     found = table.select(lists).collect(engine="streaming").row(0) if lists else ()
-    arrays = [kind.size for kind in schema.values() if isinstance(kind, pl.Array)]
+    arrays = [kind.size for kind in kinds.values() if isinstance(kind, pl.Array)]
     return max([LEAST_WIDTH, *arrays, *(length or 0 for length in found)])
 
 

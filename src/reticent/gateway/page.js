@@ -5,7 +5,7 @@ const $ = (id) => document.getElementById(id);
 const hash = new URLSearchParams(location.hash.slice(1));
 const token = hash.get("token") || "";
 let chosen = hash.get("subject") || "";
-let stream, state, connected = false, ended = false;
+let stream, state, connected = false;
 
 const percent = (share) => (share > 0 && share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`);
 const number = (count) => count.toLocaleString("en");
@@ -59,7 +59,7 @@ async function tell(what) {
   try {
     const answer = await fetch(what, { method: "POST", headers });
     if (!answer.ok) throw new Error(await answer.text());
-    ended = what === "stop";
+    if (what === "stop") state.stopped = true;
   } catch (error) {
     connected = false;
     showStatus();
@@ -86,17 +86,18 @@ function show() {
 }
 
 function showStatus() {
-  const lost = ended ? "The gateway was stopped from this page. Start it again with reticent serve; the page goes on by itself then."
+  const stopped = Boolean(state && state.stopped);
+  const lost = stopped ? "The gateway was stopped. Start it again with reticent serve; this page goes on by itself then."
     : "No connection to the gateway. It has ended, or it is out of reach; this page tries again by itself.";
   const trouble = connected ? state.trouble : lost;
-  const held = connected && state.paused && !state.stopped;
+  const held = connected && state.paused && !stopped;
   const kind = !trouble ? "good" : held ? "held" : "bad";
-  text($("status"), !connected ? (ended ? "Stopped" : "No connection") : state.stopped ? "Stopped" : state.paused ? "Paused" : trouble ? "Held back" : "Releasing");
+  text($("status"), stopped ? "Stopped" : !connected ? "No connection" : state.paused ? "Paused" : trouble ? "Held back" : "Releasing");
   $("status").dataset.kind = kind;
   $("trouble").hidden = !trouble;
   $("trouble").dataset.kind = kind;
-  text($("trouble"), kind === "bad" && connected && !state.stopped ? `Nothing is released. ${trouble}` : trouble || "");
-  const over = !connected || state.stopped;
+  text($("trouble"), kind === "bad" && connected && !stopped ? `Nothing is released. ${trouble}` : trouble || "");
+  const over = !connected || stopped;
   $("pause").disabled = $("stop").disabled = over;
   text($("pause"), connected && state.paused ? "Resume" : "Pause");
 }
