@@ -100,7 +100,7 @@ def test_look_back_forgets_what_is_older():
     def after(readings):
         known = provider.start()
         for reading in readings:
-            known = provider.learn(known, jnp.asarray(1), jnp.asarray([reading]))
+            known = provider.remember(known, jnp.asarray(1), jnp.asarray([reading]))
         return np.asarray(provider.belief(known))
 
     assert np.allclose(after([9.0, 0.5, -0.5]), after([-9.0, 0.5, -0.5]))
@@ -111,7 +111,7 @@ def test_look_back_forgets_what_is_older():
 def test_pairs_that_cannot_be_are_never_believed():
     prior = jnp.asarray([[0.5, 0.25], [0.25, 0.0]])
     provider = LstmProvider(prior, 2, 1, jax.random.key(0))
-    known = provider.learn(provider.start(), jnp.asarray(0), jnp.asarray([1.0]))
+    known = provider.remember(provider.start(), jnp.asarray(0), jnp.asarray([1.0]))
     belief = np.asarray(provider.belief(known))
     assert belief[1, 1] == 0
     assert belief.sum() == pytest.approx(1, abs=1e-12)

@@ -153,7 +153,7 @@ def test_an_episode_can_start_at_any_public_state_with_a_given_secret():
 
 @pytest.mark.parametrize("enforce", ["penalty", "withhold"])
 def test_sensors_may_follow_another_channel_than_the_believed_one(enforce):
-    process, state = start(two_binary_sensors(), ConfidenceBound(0.6), enforce=enforce)
+    process, state = start(two_binary_sensors(), ConfidenceBound(0.7), enforce=enforce)
     channel = two_binary_sensors().channel
     for seed in range(5):
         plain, same = (step(p, state, 0, seed) for p in (process, process.with_truth(channel)))

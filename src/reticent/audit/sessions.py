@@ -22,9 +22,9 @@ from reticent.belief.bayes import normalise, secret_marginal
 from reticent.errors import InputError
 from reticent.estimate import Estimate, mean, rate
 from reticent.policy.policy import Policy
-from reticent.process.process import Process, State
+from reticent.process.process import Process, Refusal, Transition
 from reticent.process.release import ReleaseProcess, ReleaseState
-from reticent.process.rollout import Act, in_threads
+from reticent.process.rollout import Act, decide, in_threads
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 PEOPLE_PER_PIECE = 256
@@ -73,6 +73,7 @@ def repeated_sessions(
     way = jnp.asarray(carried)
     pieces = in_threads(lambda key: jax.device_get(_piece(process, policy.act, way, sessions, key)), keys)
     ends: SessionEnd = jax.tree.map(lambda *parts: np.concatenate(parts)[:episodes], *pieces)
+    ends.refusal.raise_first(process.sensors)
     return [_summary(process, k + 1, jax.tree.map(lambda x, k=k: x[:, k], ends)) for k in range(sessions)]
 
 
@@ -84,6 +85,7 @@ class SessionEnd(eqx.Module):
     spent_bits: Scalar
     secret: Index
     useful: Index
+    refusal: Refusal
 
 
 class Forgotten(eqx.Module):
@@ -126,7 +128,7 @@ def _meet(process: ReleaseProcess, sessions: int, key: PRNGKey) -> Person:
     state = process.init(init_key)
     forgotten = Forgotten(jnp.ones(process.prior.shape[0]), jnp.zeros(()))
     highest = jnp.max(secret_marginal(process.prior))
-    end = SessionEnd(process.prior, highest, jnp.zeros(()), state.secret, state.useful)
+    end = SessionEnd(process.prior, highest, jnp.zeros(()), state.secret, state.useful, Refusal.none())
     ends = jax.tree.map(lambda value: jnp.zeros((sessions, *value.shape), value.dtype), end)
     return Person(state, forgotten, highest, ends, jnp.zeros((), int), key)
 
@@ -137,9 +139,9 @@ def _advance(process: ReleaseProcess, act: Act, carried: Flag, person: Person) -
     public = person.state.public
     # Under "penalty" F ends an episode. One that starts there, because an earlier one ended there, says nothing.
     silent = process.forbidden(public.belief) & (process.enforce == "penalty")
-    action = jnp.where(silent, process.sensors, act(act_key, public))
+    action = jnp.where(silent, process.sensors, decide(act, act_key, public))
     transition = process.step(step_key, person.state, action)
-    end = _known(person, transition.state)
+    end = _known(person, transition)
     ends = jax.tree.map(lambda all_, one: all_.at[person.finished].set(one), person.ends, end)
     done = transition.terminated | transition.truncated
 
@@ -155,12 +157,13 @@ def _advance(process: ReleaseProcess, act: Act, carried: Flag, person: Person) -
     return Person(state, forgotten, end.highest_confidence, ends, person.finished + done, key)
 
 
-def _known(person: Person, state: State) -> SessionEnd:
+def _known(person: Person, transition: Transition) -> SessionEnd:
     """What the adversary knows if the session ends here."""
+    state = transition.state
     belief = normalise(state.public.belief * person.forgotten.odds[:, None])
     highest = jnp.maximum(person.highest_confidence, jnp.max(secret_marginal(belief)))
     spent = person.forgotten.spent_bits + state.public.spent_bits
-    return SessionEnd(belief, highest, spent, state.secret, state.useful)
+    return SessionEnd(belief, highest, spent, state.secret, state.useful, transition.refusal)
 
 
 def _next_start(

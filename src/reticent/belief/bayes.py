@@ -1,10 +1,10 @@
 """Exact belief over the hidden pair (secret, useful), one symbol at a time."""
 
-import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Bool, Float
 
-from reticent.types import Array, Belief, Channel, Index, Law, Mechanism
+from reticent.types import Array, Belief, Law, Mechanism
 
 
 def predict(belief: Belief, mechanism: Mechanism) -> Law:
@@ -12,42 +12,34 @@ def predict(belief: Belief, mechanism: Mechanism) -> Law:
     return jnp.einsum("su,suz->z", belief, mechanism)
 
 
-def correct(belief: Belief, mechanism: Mechanism, symbol: Index) -> Belief:
-    """Belief weighted by the likelihood of the symbol, q(z | a, s, u) beta(s, u): not yet normalised."""
-    return belief * mechanism[:, :, symbol]
-
-
 def normalise(joint: Belief) -> Belief:
     """A belief from a weighted one that is known to have mass."""
     return joint / jnp.sum(joint)
 
 
-def update(belief: Belief, channel: Channel, action: Index, symbol: Index) -> Belief:
-    """Posterior after symbol z came from sensor a (paper, eq. BeliefUpdate).
+def update(
+    belief: Float[Array, "*batch S U"], likelihood: Float[Array, "*batch S U"]
+) -> tuple[Float[Array, "*batch S U"], Bool[Array, "*batch"]]:
+    """Posterior after what was sent, and whether the model calls it possible (paper, eq. BeliefUpdate).
 
-        beta'(s, u) = q(z | a, s, u) beta(s, u) / p(z | beta, a)
+        beta'(s, u) = l(s, u) beta(s, u) / sum_su l(s, u) beta(s, u)
 
-    A symbol that the model calls impossible is an error that names sensor and symbol, never renormalised away.
+    `likelihood` is that of the symbol, q(z | a, ., .). What has probability zero leaves the belief as it was, and the
+    caller must refuse it: a quotient of zeros would be NaN, which is below every bound. numpy in, numpy out.
     """
-    sensors, _, _, symbols = channel.shape
-    sentences = [
-        f"Sensor {a} gave symbol {z}, which has probability zero under the model and the belief so far: "
-        "the model does not fit this sensor."
-        for a in range(sensors)
-        for z in range(symbols)
-    ]
-    joint = correct(belief, channel[action], symbol)
-    joint = eqx.branched_error_if(joint, jnp.sum(joint) <= 0, action * symbols + symbol, sentences)
-    return normalise(joint)
+    xp = np if isinstance(belief, np.ndarray) and isinstance(likelihood, np.ndarray) else jnp
+    joint = belief * likelihood
+    mass = joint.sum((-2, -1))
+    possible = mass > 0
+    scale = xp.where(possible, mass, 1.0)[..., None, None]
+    return xp.where(possible[..., None, None], joint / scale, belief), possible
 
 
 def posteriors(belief: Belief, mechanism: Mechanism) -> tuple[Law, Float[Array, "Z S U"]]:
     """Law of the next symbol and the belief after each; a symbol of probability zero leaves the belief as it was."""
-    joint = jnp.moveaxis(belief[:, :, None] * mechanism, -1, 0)
-    law = joint.sum((1, 2))
-    possible = law > 0
-    scale = jnp.where(possible, law, 1.0)[:, None, None]
-    return law, jnp.where(possible[:, None, None], joint / scale, belief[None])
+    likelihood = jnp.moveaxis(mechanism, -1, 0)
+    after, _ = update(jnp.broadcast_to(belief, likelihood.shape), likelihood)
+    return predict(belief, mechanism), after
 
 
 def secret_joint(belief: Belief, channel: Float[Array, "*A S U Z"]) -> Float[Array, "S *A Z"]:

@@ -115,7 +115,7 @@ def _belief_loss(provider: LstmProvider, examples: Examples) -> Scalar:
 
     def sequence(example: Examples) -> Scalar:
         def one(known: Any, step: tuple[Index, Array]) -> tuple[Any, Scalar]:
-            known = provider.learn(known, *step)
+            known = provider.remember(known, *step)
             return known, -provider.log_belief(known)[example.secret, example.useful]
 
         _, losses = jax.lax.scan(one, provider.start(), (example.sensor, example.reading))

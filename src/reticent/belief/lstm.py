@@ -9,7 +9,7 @@ from reticent.belief.bayes import normalise, secret_marginal
 from reticent.belief.generator import ReadingLaw
 from reticent.belief.information import NATS_PER_BIT, entropy_bits
 from reticent.belief.provider import Provider, Reading
-from reticent.types import Array, Belief, Index, PerSensor, PRNGKey
+from reticent.types import Array, Belief, Flag, Index, PerSensor, PRNGKey
 
 WIDTH, LAYERS = 128, 2
 
@@ -58,7 +58,13 @@ class LstmProvider(Provider):
         recent = jnp.zeros((self.look_back or 0, inputs), jnp.float32)
         return Remembered(jnp.zeros((len(self.layers), 2, width), jnp.float32), recent, jnp.zeros((), int))
 
-    def learn(self, known: Remembered, sensor: Index, reading: Reading) -> Remembered:
+    def learn(self, known: Remembered, sensor: Index, reading: Reading) -> tuple[Remembered, Flag]:
+        """A reading is impossible only where the network's belief is not a number: that is never under a bound."""
+        after = self.remember(known, sensor, reading)
+        return after, jnp.all(jnp.isfinite(self.belief(after)))
+
+    def remember(self, known: Remembered, sensor: Index, reading: Reading) -> Remembered:
+        """The network's state after one reading more."""
         x = jnp.concatenate([reading.astype(jnp.float32), jax.nn.one_hot(sensor, self.sensors, dtype=jnp.float32)])
         if self.look_back is None:
             return Remembered(self._through(known.cells, x), known.recent, known.count + 1)
@@ -98,7 +104,7 @@ class LstmProvider(Provider):
         sensors, secrets, useful, draws, features = readings.shape
 
         def named(sensor: Index, readings: Float[Array, "S U K D"]) -> Float[Array, "S U"]:
-            after = lambda z: secret_marginal(self.belief(self.learn(known, sensor, z)))  # noqa: E731
+            after = lambda z: secret_marginal(self.belief(self.remember(known, sensor, z)))  # noqa: E731
             beliefs = jax.vmap(after)(readings.reshape(-1, features)).reshape(secrets, useful, draws, secrets)
             right = jnp.moveaxis(jnp.diagonal(beliefs, axis1=0, axis2=3), -1, 0)
             return jnp.mean(jnp.log(jnp.maximum(right, 1e-9)), axis=2) / NATS_PER_BIT

@@ -7,9 +7,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from reticent.belief.bayes import correct, normalise
+from reticent.belief.bayes import update
 from reticent.belief.information import secret_information_bits
-from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey
+from reticent.types import Array, Belief, Channel, Flag, Index, PerSensor, PRNGKey
 
 # What a provider remembers: arrays in some structure of its own.
 Known = Any
@@ -27,8 +27,8 @@ class Provider(eqx.Module):
         """What it knows before the first reading."""
 
     @abc.abstractmethod
-    def learn(self, known: Known, sensor: Index, reading: Reading) -> Known:
-        """What it knows after one reading more."""
+    def learn(self, known: Known, sensor: Index, reading: Reading) -> tuple[Known, Flag]:
+        """What it knows after one reading more, and whether it holds that reading possible."""
 
     @abc.abstractmethod
     def belief(self, known: Known) -> Belief:
@@ -57,9 +57,9 @@ class BayesProvider(Provider):
     def start(self) -> Known:
         return self.prior
 
-    def learn(self, known: Known, sensor: Index, reading: Reading) -> Known:
+    def learn(self, known: Known, sensor: Index, reading: Reading) -> tuple[Known, Flag]:
         symbol = jnp.argmin(jnp.sum((self.places[sensor] - reading[None]) ** 2, axis=-1))
-        return normalise(correct(known, self.channel[sensor], symbol))
+        return update(known, self.channel[sensor, :, :, symbol])
 
     def belief(self, known: Known) -> Belief:
         return known

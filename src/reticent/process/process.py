@@ -9,10 +9,13 @@ import math
 from typing import Literal, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from reticent.belief.bayes import secret_marginal, useful_marginal
 from reticent.belief.information import entropy_bits
+from reticent.errors import InputError
 from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.task import Enforcement
@@ -46,8 +49,48 @@ class State(eqx.Module):
     row: eqx.AbstractVar[Index | None]
 
 
+class Refusal(eqx.Module):
+    """Why a step was not carried out as asked; compiled play stops there, and nothing is sent.
+
+    `forbidden`: the action is not allowed or does not exist. `impossible`: the sensor gave a reading that has
+    probability zero under the model, so that no belief could account for it.
+    """
+
+    forbidden: Flag
+    impossible: Flag
+    step: Index
+    action: Index
+    symbol: Index
+
+    @classmethod
+    def none(cls) -> "Refusal":
+        """That of a step that was carried out."""
+        no, zero = jnp.zeros((), bool), jnp.zeros((), int)
+        return cls(no, no, zero, zero, zero)
+
+    def raise_first(self, sensors: int) -> None:
+        """An `InputError` for the first refusal among these, if there is any: names step and action."""
+        fields = (self.forbidden, self.impossible, self.step, self.action, self.symbol)
+        forbidden, impossible, step, action, symbol = (np.ravel(np.asarray(field)) for field in fields)
+        for i in np.flatnonzero(forbidden | impossible)[:1]:
+            if impossible[i]:
+                raise InputError(
+                    f"Step {step[i]}: sensor {action[i]} gave reading {symbol[i]}, which has probability zero under "
+                    "the model and the belief so far. The model does not fit this sensor: fit it again."
+                )
+            if not 0 <= action[i] <= sensors:
+                raise InputError(
+                    f"Step {step[i]}: the policy chose action {action[i]}, which is out of range 0-{sensors} "
+                    f"({sensors} = stop)."
+                )
+            raise InputError(
+                f"Step {step[i]}: the policy chose sensor {action[i]}, which is not allowed there. Choose among the "
+                "actions that public.allowed marks True."
+            )
+
+
 class Transition(eqx.Module):
-    """What one action did. `violated`: the new state is over the bound. `symbol` is -1 after the stop."""
+    """What one action did. `violated`: the new state is over the bound. `symbol` is -1 if nothing was sent."""
 
     state: State
     cost: Scalar
@@ -55,6 +98,7 @@ class Transition(eqx.Module):
     violated: Flag
     terminated: Flag
     truncated: Flag
+    refusal: Refusal
 
 
 class Process(eqx.Module):
@@ -96,9 +140,24 @@ class Process(eqx.Module):
     def init(self, key: PRNGKey) -> State:
         """A fresh episode: the hidden pair is drawn from the prior, the public belief is the prior."""
 
-    @abc.abstractmethod
     def step(self, key: PRNGKey, state, action: Index) -> Transition:
-        """Release one reading of the chosen sensor, or stop."""
+        """Release one reading of the chosen sensor, or stop.
+
+        What is not allowed is refused, whatever the policy: as an `InputError` where the action is known, as the stop
+        within compiled code, where `Transition.refusal` tells (`simulate` raises it).
+        """
+        action, stop = jnp.asarray(action, int), self.sensors
+        exists = (action >= 0) & (action <= stop)
+        allowed = exists & state.public.allowed[jnp.clip(action, 0, stop)]
+        transition = self._carry_out(key, state, jnp.where(allowed, action, stop))
+        refusal = eqx.tree_at(lambda r: (r.forbidden, r.action), transition.refusal, (~allowed, action))
+        if not isinstance(refusal.forbidden | refusal.impossible, jax.core.Tracer):
+            refusal.raise_first(stop)
+        return eqx.tree_at(lambda t: t.refusal, transition, refusal)
+
+    @abc.abstractmethod
+    def _carry_out(self, key: PRNGKey, state, action: Index) -> Transition:
+        """Release one reading of the chosen sensor, or stop; the action is allowed."""
 
     def with_multiplier(self: AnyProcess, multiplier: Scalar) -> AnyProcess:
         """The process in which a bit about the secret has this price at the stop."""

@@ -11,6 +11,7 @@ The contract, one test each in tests/process/test_release.py:
   secret, at mu per bit. On average over episodes that difference is the ledger (chain rule);
 - under "paper" nothing terminates but the stop. Confidence: a release FROM F costs C_B, in place of C_T.
   Information: a release that leaves m >= L_MI costs C_MI on top of C_T;
+- an action that is not allowed is refused under every enforcement, and so is a reading of probability zero;
 - after `horizon` releases the episode is truncated, which is not termination: no stop cost is charged.
 """
 
@@ -20,13 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from reticent.belief.bayes import correct, normalise, secret_joint, secret_marginal, useful_joint
+from reticent.belief.bayes import posteriors, secret_joint, secret_marginal, update, useful_joint
 from reticent.belief.information import information_bits, secret_information_bits
 from reticent.errors import InputError
 from reticent.problem.merging import LEAST_MOVE, NEAREST, REFINEMENTS
 from reticent.problem.task import Task
 from reticent.process.guarantee import Coarsen, Labels, Rule, Safety, Withhold, emitted, movement
-from reticent.process.process import Process, PublicState, State, Transition
+from reticent.process.process import Process, PublicState, Refusal, State, Transition
 from reticent.process.recorded import Recorded, draw
 from reticent.process.value_kernels import CostToGo, ValueKernels
 from reticent.types import Array, Belief, Channel, Index, Kernels, PerSensor, PRNGKey, Scalar
@@ -155,16 +156,14 @@ class ReleaseProcess(Process):
         return _sent(self.channel, public.kernels)
 
     def may_enter_forbidden(self, belief: Belief) -> Bool[Array, "A Z"]:
-        """Which symbol of which sensor can occur and lands in F. A hair inside F counts, so that rounding cannot."""
+        """Which symbol of which sensor can occur and lands in F. Beliefs within ROUNDING of F count as inside it."""
         law = useful_joint(belief, self.channel).sum(0)
         return (secret_joint(belief, self.channel).max(0) >= (self.limit - ROUNDING) * law) & (law > 0)
 
     def outlook(self, public: PublicState) -> Outlook:
         """Everything that one release of each sensor can lead to."""
         emissions = self.emissions(public)
-        joint = jnp.moveaxis(public.belief[None, :, :, None] * emissions, -1, 1)
-        law = joint.sum((2, 3))
-        belief = joint / jnp.where(law > 0, law, 1.0)[:, :, None, None]
+        law, belief = jax.vmap(posteriors, (None, 0))(public.belief, emissions)
         spent = public.spent_bits + secret_information_bits(public.belief, emissions)
         if self.bound == "information":
             violated = jnp.repeat((spent >= self.limit)[:, None], law.shape[1], axis=1)
@@ -173,8 +172,7 @@ class ReleaseProcess(Process):
         cost = jax.vmap(jax.vmap(lambda over: self.release_cost(public.belief, over)))(violated)
         return Outlook(law, belief, spent, cost, violated & (self.enforce == "penalty"))
 
-    def step(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
-        """Release one reading of the chosen sensor, or stop."""
+    def _carry_out(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
         sensor, kernels = jnp.minimum(action, self.sensors - 1), state.public.kernels
         if self.recorded is None:
             speaking = self.channel if self.truth is None else self.truth
@@ -186,11 +184,12 @@ class ReleaseProcess(Process):
 
     def _after(self, state: ReleaseState, action: Index, symbol: Index) -> Transition:
         """What follows when the chosen sensor sends this symbol, or from stopping, whatever the symbol."""
-        stop = action >= self.sensors
         sensor = jnp.minimum(action, self.sensors - 1)
         before = state.public
         emissions = self.emissions(before)
-        belief = normalise(correct(before.belief, emissions[sensor], symbol))
+        belief, possible = update(before.belief, emissions[sensor, :, :, symbol])
+        impossible = (action < self.sensors) & ~possible
+        stop = (action >= self.sensors) | impossible
         # Only that of the sensor that spoke: logarithms are most of the cost of a step.
         said = information_bits(secret_marginal(before.belief), secret_joint(before.belief, emissions)[:, sensor])
         spent = before.spent_bits + said
@@ -212,6 +211,7 @@ class ReleaseProcess(Process):
             violated=violated,
             terminated=terminated,
             truncated=~terminated & (step >= self.horizon),
+            refusal=Refusal(jnp.zeros((), bool), impossible, state.step, action, symbol),
         )
 
 

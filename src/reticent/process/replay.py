@@ -18,7 +18,7 @@ from reticent.data.readings import Readings
 from reticent.errors import InputError
 from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
-from reticent.process.process import Process, PublicState, State, Transition
+from reticent.process.process import Process, PublicState, Refusal, State, Transition
 from reticent.process.recorded import draw
 from reticent.types import Array, Belief, Index, PerSensor, PRNGKey, Scalar
 
@@ -85,11 +85,12 @@ class ReplayProcess(Process):
         sensors = jnp.ones(self.sensors, bool) if next_bits is None else spent_bits + next_bits < self.limit
         return PublicState(belief, spent_bits, jnp.append(sensors, True), None)
 
-    def step(self, key: PRNGKey, state: ReplayState, action: Index) -> Transition:
-        """Release what the sensor said at this moment, or stop."""
+    def _carry_out(self, key: PRNGKey, state: ReplayState, action: Index) -> Transition:
         assert state.row is not None
-        stop, sensor = action >= self.sensors, jnp.minimum(action, self.sensors - 1)
-        known = self.provider.learn(state.known, sensor, self.readings[state.row, sensor])
+        sensor = jnp.minimum(action, self.sensors - 1)
+        known, possible = self.provider.learn(state.known, sensor, self.readings[state.row, sensor])
+        impossible = (action < self.sensors) & ~possible
+        stop = (action >= self.sensors) | impossible
         belief, spent, next_bits = self.provider.belief(known), state.public.spent_bits, None
         if state.next_bits is not None:
             spent, next_bits = spent + state.next_bits[sensor], self.provider.information_bits(key, known)
@@ -104,6 +105,7 @@ class ReplayProcess(Process):
             violated=violated,
             terminated=terminated,
             truncated=~terminated & (step >= self.horizon),
+            refusal=Refusal(jnp.zeros((), bool), impossible, state.step, action, state.row),
         )
 
 

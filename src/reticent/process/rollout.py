@@ -15,7 +15,8 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal
 from reticent.cores import cores
-from reticent.process.process import Process, PublicState, State, Transition
+from reticent.errors import InputError
+from reticent.process.process import Process, PublicState, Refusal, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 Act = Callable[[PRNGKey, PublicState], Index]
@@ -33,6 +34,23 @@ class Moment(eqx.Module):
     after: PublicState
 
 
+def decide(act: Act, key: PRNGKey, public: PublicState) -> Index:
+    """The action that a policy returns. Raises `InputError` if it cannot be compiled or returns no integer."""
+    try:
+        action = jnp.asarray(act(key, public))
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+        raise InputError(
+            "The policy needs the value of an array that is only known once compiled code runs, as Python's `if`, "
+            "`int()` and numpy do. Write `jnp.where(condition, this, that)` in place of `if`."
+        ) from error
+    if action.shape != () or not jnp.issubdtype(action.dtype, jnp.integer):
+        raise InputError(
+            f"The policy must return one integer, the number of a sensor or one past the last to stop, but returned an "
+            f"array of shape {action.shape} and type {action.dtype}."
+        )
+    return action.astype(int)
+
+
 @eqx.filter_jit
 def begin(process: Process, keys: PRNGKey) -> State:
     """Fresh episodes, one per key."""
@@ -44,7 +62,7 @@ def rollout(process: Process, act: Act, key: PRNGKey, state: State, length: int)
 
     def one(state: State, key: PRNGKey) -> tuple[State, Moment]:
         act_key, key = jax.random.split(key)
-        return advance(process, key, state, act(act_key, state.public))
+        return advance(process, key, state, decide(act, act_key, state.public))
 
     return jax.lax.scan(one, state, jax.random.split(key, length))
 
@@ -63,7 +81,7 @@ class Episode(eqx.Module):
 
     `violation_cost` is the part of `cost` that the bound charges: for crossing it or, under "multiplier", for what was
     said about the secret. `spent_bits` averages to H(S) - E[H(beta_tau(S))] without bias, by the chain rule. `row`,
-    where readings are replayed, is where in the recordings it started.
+    where readings are replayed, is where in the recordings it started. `refusal` is of the last step.
     """
 
     cost: Scalar
@@ -77,6 +95,7 @@ class Episode(eqx.Module):
     secret: Index
     useful: Index
     row: Index | None
+    refusal: Refusal
 
 
 class Sent(eqx.Module):
@@ -114,7 +133,7 @@ def begin_lane(process: Process, key: PRNGKey, count: int) -> Lane:
 def advance_lane(process: Process, act: Act, lane: Lane) -> tuple[Lane, Sent]:
     """One step of the current episode. A lane whose episodes are all done keeps their records, whatever it does."""
     key, act_key, step_key, init_key = jax.random.split(lane.key, 4)
-    action = act(act_key, lane.state.public)
+    action = decide(act, act_key, lane.state.public)
     transition = process.step(step_key, lane.state, action)
     record = _extend(process, lane.record, action, transition)
     records = jax.tree.map(lambda all_, one: all_.at[lane.finished].set(one), lane.records, record)
@@ -144,20 +163,29 @@ STEPS_PER_TRACE = 64
 def simulate(process: Process, act: Act, count: int, seed: int) -> Episode:
     """Records of `count` independent episodes, as numpy arrays [count]. Deterministic given the seed.
 
+    An action that is not allowed, or a reading that the model calls impossible, is an `InputError`.
+
     Pieces of one size, whatever the count, so that a policy is compiled once for all its simulations.
     """
-    records = in_threads(lambda key: jax.device_get(_simulate_piece(process, act, key)), _piece_keys(count, seed))
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *records)
+    pieces = in_threads(lambda key: jax.device_get(_simulate_piece(process, act, key)), _piece_keys(count, seed))
+    return _joined(process, pieces, count)
 
 
 def simulate_traced(process: Process, act: Act, count: int, seed: int) -> tuple[Episode, Sent]:
     """The same episodes as `simulate`, with all that was sent, in order; `episode` counts from 0 to `count`."""
     pieces = in_threads(lambda key: _trace_piece(process, act, key), _piece_keys(count, seed))
-    records = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *(records for records, _ in pieces))
+    records = _joined(process, [records for records, _ in pieces], count)
     size = LANES * EPISODES_PER_LANE
     traces = [eqx.tree_at(lambda s: s.episode, sent, sent.episode + i * size) for i, (_, sent) in enumerate(pieces)]
     sent = jax.tree.map(lambda *parts: np.concatenate(parts), *traces)
     return records, jax.tree.map(lambda x: x[sent.episode < count], sent)
+
+
+def _joined(process: Process, pieces: list[Episode], count: int) -> Episode:
+    """One record of all pieces. What a step refused is an error: such episodes are not those of the policy."""
+    records = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
+    records.refusal.raise_first(process.sensors)
+    return records
 
 
 def _piece_keys(count: int, seed: int) -> PRNGKey:
@@ -224,6 +252,7 @@ def _empty_record(state: State) -> Episode:
         secret=state.secret,
         useful=state.useful,
         row=state.row,
+        refusal=Refusal.none(),
     )
 
 
@@ -247,4 +276,5 @@ def _extend(process: Process, record: Episode, action: Index, transition: Transi
         secret=state.secret,
         useful=state.useful,
         row=record.row,
+        refusal=transition.refusal,
     )
