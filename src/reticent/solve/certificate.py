@@ -253,9 +253,8 @@ class Controlled(ReleaseProcess):
         vars(self).update(vars(process))
         self.value = value
 
-    def step(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
-        """One step, its release charged without luck."""
-        transition = super().step(key, state, action)
+    def _carry_out(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
+        transition = super()._carry_out(key, state, action)
         sensor = jnp.minimum(action, self.sensors - 1)
         expected = going_on_costs(self, self.value, state.public)[sensor]
         after = transition.state.public
