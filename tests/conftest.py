@@ -27,6 +27,13 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 settings.register_profile("reticent", deadline=None, max_examples=30, derandomize=True)
 settings.load_profile("reticent")
 
+
+def pytest_configure(config):
+    """Quick tests run little and compile much, so the compiler tries less hard; slow ones run much."""
+    if config.option.markexpr != "slow":
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+
+
 # Every compiled program takes some of the pieces of memory that Linux gives a process, 65,530 in all; a worker
 # that runs out of them dies.
 MOST_PIECES = 25_000

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
+from reticent import gym
 from reticent.audit.metrics import evaluate
 from reticent.audit.policy_audit import audit_policy
 from reticent.contracts import check_policy
 from reticent.errors import InputError
-from reticent.gym import OutsidePolicy, ReleaseEnv, from_sb3, sb3_vec_env
+from reticent.gym import OutsidePolicy, ReleaseEnv
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
@@ -30,7 +31,7 @@ def test_their_checker_has_nothing_to_say(sb3):
 
 
 def test_many_environments_are_what_they_make_of_single_ones(sb3):
-    ours, process = sb3_vec_env("reticent/Problem-v0", 3, problem=MASKED), ReleaseProcess(MASKED)
+    ours, process = gym.sb3_vec_env("reticent/Problem-v0", 3, problem=MASKED), ReleaseProcess(MASKED)
     theirs = sb3.common.vec_env.DummyVecEnv([lambda: ReleaseEnv(process)] * 3)
     for each in (ours, theirs):
         each.seed(4)
@@ -63,17 +64,21 @@ def test_plain_agents_train_where_sensors_are_not_always_allowed(sb3, name):
     # They asked for what was not allowed, which ended the episode.
     assert any(episode["forbidden"] for episode in model.ep_info_buffer)
     process = ReleaseProcess(MASKED)
-    check_policy(process, OutsidePolicy(process, "described", from_sb3(model)))
+    check_policy(process, OutsidePolicy(process, "described", gym.from_sb3(model)))
 
 
 @pytest.mark.parametrize("many", [False, True])
 def test_maskable_ppo_never_asks_for_what_is_not_allowed(sb3, contrib, many):
     options = {"problem": MASKED, "forbidden": "error"}
-    env = sb3_vec_env("reticent/Problem-v0", 8, **options) if many else gymnasium.make("reticent/Problem-v0", **options)
+    env = (
+        gym.sb3_vec_env("reticent/Problem-v0", 8, **options)
+        if many
+        else gymnasium.make("reticent/Problem-v0", **options)
+    )
     model = contrib.MaskablePPO("MlpPolicy", env, n_steps=128, seed=0)
     # An action that is not allowed would be an error.
     model.learn(1_024)
-    predict, asked = from_sb3(model), np.random.default_rng(0).random((100, 16)).astype(np.float32)
+    predict, asked = gym.from_sb3(model), np.random.default_rng(0).random((100, 16)).astype(np.float32)
     allowed = np.random.default_rng(1).random((100, 3)) < 0.4
     allowed[:, 2] = True
     assert allowed[np.arange(100), predict(asked, allowed)].all()
@@ -82,15 +87,15 @@ def test_maskable_ppo_never_asks_for_what_is_not_allowed(sb3, contrib, many):
 def test_agents_that_remember_are_refused(sb3, contrib):
     env = gymnasium.make("reticent/Problem-v0", problem=MASKED)
     with pytest.raises(InputError, match="remembers"):
-        from_sb3(contrib.RecurrentPPO("MlpLstmPolicy", env))
+        gym.from_sb3(contrib.RecurrentPPO("MlpLstmPolicy", env))
 
 
 def test_ppo_learns_to_release_and_to_stop(sb3):
-    env = sb3_vec_env("reticent/Problem-v0", 64, problem=BOUNDED)
+    env = gym.sb3_vec_env("reticent/Problem-v0", 64, problem=BOUNDED)
     model = sb3.PPO("MlpPolicy", env, n_steps=32, batch_size=512, learning_rate=3e-3, gamma=1.0, seed=0)
     model.learn(10_240)
     process = ReleaseProcess(BOUNDED)
-    found = evaluate(process, OutsidePolicy(process, "described", from_sb3(model)), 16_384, seed=1)
+    found = evaluate(process, OutsidePolicy(process, "described", gym.from_sb3(model)), 16_384, seed=1)
     assert found.cost.value < 0.5 * STOP_AT_ONCE
     # No policy is cheaper than the optimum: four standard errors.
     assert found.cost.value > OPTIMUM - 4 * (found.cost.high - found.cost.value) / 1.96
@@ -102,7 +107,7 @@ def test_an_agent_is_evaluated_certified_and_audited_like_a_policy_of_ours(sb3):
     model = sb3.A2C("MlpPolicy", env, gamma=1.0, seed=0)
     model.learn(3_000)
     process = ReleaseProcess(BOUNDED)
-    policy = OutsidePolicy(process, "described", from_sb3(model))
+    policy = OutsidePolicy(process, "described", gym.from_sb3(model))
     check_policy(process, policy)
     evaluated, certified = (
         evaluate(process, policy, 8_192, seed=1),

@@ -1,5 +1,6 @@
 """The promise itself: no symbol that can be sent brings the confidence in a secret to the bound."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import equinox as eqx
@@ -66,7 +67,9 @@ def posteriors(belief, emissions):
     return [(law[a, y], joint[a, :, :, y] / law[a, y]) for a, y in np.argwhere(law > 0)]
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "withhold by value" else name for name in RULES]
+)
 @given(seed=st.integers(0, 2**31 - 1), nearness=st.sampled_from([1e-8, 1e-5, 1e-3, 0.03, 0.2, 0.5, 0.9, 1.0]))
 def test_no_symbol_lands_in_the_forbidden_region(name, seed, nearness):
     model, belief, limit = some_case(seed, nearness)
@@ -95,7 +98,9 @@ def broken_solvers():
 
 
 @pytest.mark.parametrize("solver", broken_solvers())
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    "name", [name if name == "coarsen" else pytest.param(name, marks=pytest.mark.slow) for name in RULES]
+)
 def test_the_promise_does_not_depend_on_the_solver(name, solver, monkeypatch):
     monkeypatch.setattr(guarantee, "cheapest_kernels", broken_solvers()[solver])
     for seed in range(3):
@@ -138,7 +143,10 @@ def test_coarsening_tells_more_of_the_useful_value_than_withholding(seed):
     assert (right["coarsen"] >= right["withhold"] - merging.RAW_BONUS).all()
 
 
-@pytest.mark.parametrize(("label", "value"), [("coarsen", "value"), ("withhold", "withhold by value")])
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [("coarsen", "value"), pytest.param("withhold", "withhold by value", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("seed", range(5))
 def test_value_kernels_cost_no_more_than_label_kernels(seed, label, value):
     model, belief, limit = some_case(seed, 0.3)
@@ -215,8 +223,10 @@ def random_play(process, keys):
 
 
 def test_bounds_below_one_half():
+    model = random_model(0, secrets=3, symbols=4)
+    model = replace(model, prior=np.full((3, 2), 1 / 6))
     for limit in (0.34, 0.4, 0.5):
-        process = ReleaseProcess(Task(synthetic(), ConfidenceBound(limit), enforce="coarsen", horizon=6))
+        process = ReleaseProcess(Task(model, ConfidenceBound(limit), enforce="coarsen", horizon=6))
         moments = random_play(process, jax.random.split(jax.random.key(0), 64))
         belief = np.asarray(moments.after.belief)
         assert belief.sum(3).max() < limit

@@ -46,12 +46,13 @@ class Heedless(Policy):
         return jnp.asarray(self.action)
 
 
-@every_enforcement
+@pytest.mark.parametrize("name", ["mask", pytest.param("coarsen", marks=pytest.mark.slow)])
 def test_evaluation_refuses_a_policy_that_ignores_what_is_allowed(name):
     with pytest.raises(InputError, match=r"Step \d+: the policy chose sensor 0, which is not allowed there"):
         evaluate(ReleaseProcess(TASKS[name]), Heedless(), 200)
 
 
+@pytest.mark.slow
 def test_repeated_sessions_refuse_it_as_well():
     with pytest.raises(InputError, match="sensor 0, which is not allowed there"):
         repeated_sessions(ReleaseProcess(TASKS["coarsen"]), Heedless(), sessions=2, episodes=10, seed=0, carried=True)

@@ -183,7 +183,9 @@ def test_symbols_of_probability_zero_are_never_drawn():
 
 
 @pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.7)], ids=["confidence", "information"])
-@pytest.mark.parametrize("model", [synthetic, two_binary_sensors, tells_both])
+@pytest.mark.parametrize(
+    "model", [two_binary_sensors, *(pytest.param(model, marks=pytest.mark.slow) for model in (synthetic, tells_both))]
+)
 @pytest.mark.parametrize("enforce", [None, "paper"])
 def test_contract(model, bound, enforce):
     check_process(ReleaseProcess(Task(model(), bound, PRICES, enforce, horizon=10)))

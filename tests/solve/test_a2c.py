@@ -23,15 +23,12 @@ SMALL = Recipe(environments=64, width=32)
 
 @pytest.mark.parametrize(
     ("model", "value"),
-    [
-        pytest.param(tells_useful, 1.0, marks=pytest.mark.slow),
-        (tells_both, 25.0),
-        pytest.param(tells_nothing, 25.0, marks=pytest.mark.slow),
-    ],
+    [(tells_useful, 1.0), (tells_nothing, 25.0), pytest.param(tells_both, 25.0, marks=pytest.mark.slow)],
 )
 def test_the_agent_finds_the_obvious_policy(model, value):
+    """The first must be told from always stopping, which costs 25; the others are solved by it."""
     process = ReleaseProcess(Task(model(), ConfidenceBound(0.9)))
-    evaluation = evaluate(process, train(process, 60_000, 0, SMALL), 4_000, seed=1)
+    evaluation = evaluate(process, train(process, 20_480, 0, SMALL), 1_000, seed=1)
     assert evaluation.cost.value == pytest.approx(value, abs=1e-9)
 
 

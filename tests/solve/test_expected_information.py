@@ -175,7 +175,7 @@ def test_process_and_policies_keep_their_contracts():
     check_policy(process, OneStepLookahead(process, jnp.asarray(2.0)))
 
 
-@pytest.mark.parametrize("horizon", [2, 50])
+@pytest.mark.parametrize("horizon", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_the_cost_without_penalty_is_the_plain_cost(horizon):
     """The same policy with and without a price; under the short horizon most episodes are cut and declared there."""
     act = RandomSensor(jnp.asarray(0.7)).act
@@ -255,7 +255,7 @@ def test_the_multiplier_does_not_recompile():
     assert eqx.debug.get_num_traces(a2c.advance) - before == 1
 
 
-@pytest.mark.parametrize("method", ["a2c", "value-iteration"])
+@pytest.mark.parametrize("method", ["value-iteration", pytest.param("a2c", marks=pytest.mark.slow)])
 def test_the_multiplier_survives_interruption_and_the_policy_file(method, tmp_path):
     task = Task(two_binary_sensors(), ExpectedInformationBound(0.02))
     process = ReleaseProcess(task)
@@ -288,8 +288,9 @@ def test_the_multiplier_survives_interruption_and_the_policy_file(method, tmp_pa
 
 @pytest.mark.parametrize(
     ("bound", "enforce"),
-    [(ConfidenceBound(0.65), way) for way in ("penalty", "paper", "withhold", "coarsen")]
-    + [(InformationBound(0.2), way) for way in ("mask", "paper")],
+    [(ConfidenceBound(0.65), "penalty"), (InformationBound(0.2), "mask")]
+    + [pytest.param(ConfidenceBound(0.65), way, marks=pytest.mark.slow) for way in ("paper", "withhold", "coarsen")]
+    + [pytest.param(InformationBound(0.2), "paper", marks=pytest.mark.slow)],
 )
 def test_other_enforcements_know_no_multiplier(bound, enforce):
     """A multiplier that is no number would show in every result that it enters."""

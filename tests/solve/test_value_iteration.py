@@ -82,6 +82,7 @@ def test_value_iteration_comes_near_the_exact_value_of_p1(limit, value):
     assert evaluation.cost.high >= value
 
 
+@pytest.mark.slow
 def test_value_iteration_under_the_information_mask():
     task = Task(two_binary_sensors(), InformationBound(0.1), Objective(error_penalty=20.0), horizon=8)
     exact = solve_lattice(task, horizon=8).upper
@@ -91,7 +92,15 @@ def test_value_iteration_under_the_information_mask():
     assert evaluation.cost.high >= exact
 
 
-@pytest.mark.parametrize("enforce", ["penalty", "paper", pytest.param("withhold", marks=pytest.mark.slow), "coarsen"])
+@pytest.mark.parametrize(
+    "enforce",
+    [
+        "penalty",
+        "coarsen",
+        pytest.param("paper", marks=pytest.mark.slow),
+        pytest.param("withhold", marks=pytest.mark.slow),
+    ],
+)
 def test_the_outlook_is_what_step_does(enforce):
     """Costs and beliefs of the one-step model, against sampled steps from the same state."""
     task = Task(two_binary_sensors(), ConfidenceBound(0.64), Objective(1.0, 50.0, 30.0), enforce)
@@ -127,7 +136,7 @@ def test_costs_of_going_on_by_enumeration():
         assert float(found) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("limit", [0.64, 2.0])
+@pytest.mark.parametrize("limit", [0.64, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead(limit):
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(limit), Objective(1.0, 50.0, 30.0)))
     network = value_network(process, 8, jax.random.key(1))
