@@ -1,4 +1,8 @@
-"""Peers: one PostgreSQL server for all tests of a worker that ask for it, a broker for each."""
+"""Peers: one PostgreSQL server for all tests of a worker that ask for it, a broker for each.
+
+Tests with a peer are slow ones, whether or not it is installed: quick tests need nothing but Python, and are the same
+on every machine.
+"""
 
 from contextlib import closing
 
@@ -6,6 +10,14 @@ import pytest
 
 from tests.gateway.brokers import Mosquitto
 from tests.gateway.places import FilePlace, postgres_server
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        fixtures, parameters = set(getattr(item, "fixturenames", ())), getattr(item, "callspec", None)
+        if fixtures & {"postgres", "mosquitto"} or (parameters and parameters.params.get("place") == "postgres"):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")
