@@ -64,7 +64,7 @@ def test_readings_in_releases_out(tmp_path):
     assert [line["step"] for line in told] == [0, 1, 2, 3, 4]
     assert told[-1] == {"subject": "ada", "session": 0, "step": 4, "sensor": "stop"}
     assert all(set(line) == {"subject", "session", "step", "sensor", "symbol"} for line in told[:-1])
-    assert place.ledger.undelivered() == []
+    assert place.ledger.undelivered().entries == []
     place.ledger.close()
 
 
@@ -94,7 +94,7 @@ def test_what_was_not_delivered_comes_first(tmp_path):
     place.again()
     told = place.serve()
     assert told == [json.loads(lost.to_json())]
-    assert place.ledger.undelivered() == []
+    assert place.ledger.undelivered().entries == []
     place.ledger.close()
 
 
@@ -106,7 +106,7 @@ def test_a_reader_that_is_gone_ends_it_and_nothing_is_lost(tmp_path):
     os.write(writes, reading())
     with pytest.raises(InputError, match="sent again"):
         serve_stdio(place.gateway, source, sink, lambda: False)
-    assert len(place.ledger.undelivered()) >= 1
+    assert len(place.ledger.undelivered().entries) >= 1
     for each in (source, writes, sink):
         os.close(each)
     place.ledger.close()

@@ -35,6 +35,11 @@ COLUMNS = (
 # A time that no clock will say for three thousand years, and that every calendar still knows.
 LATEST = 1e11
 REALS = ("time", "measured", "spent_bits")
+TEXTS = ("subject", "sensor", "policy", "before")
+# Whole numbers that every database and every reader of JSON holds exactly.
+MOST = 2**53
+# What a row that was damaged raises when it is read as an entry; InputError is a ValueError.
+NONSENSE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ class Entry:
     """Hash of the entry before; empty for number 0."""
 
     def __post_init__(self) -> None:
-        if not self.subject or "\0" in self.subject or not _encodable(self.subject):
+        self._check_types()
+        if not self.subject or "\0" in self.subject or not encodable(self.subject):
             raise InputError(f"A subject needs a name that can be written down, and {self.subject!r} is none.")
         if (self.symbol is None) != (self.sensor == STOP):
             raise InputError(f"A release has a symbol and a stop has none, but {self.sensor!r} has {self.symbol!r}.")
@@ -81,6 +87,14 @@ class Entry:
             raise InputError(f"Entry {self.number} of {self.subject!r} has a belief or chances that are not finite.")
         if len({len(row) for row in self.belief} - {0}) != 1 or () in self.belief:
             raise InputError(f"Entry {self.number} of {self.subject!r} has a belief that is no table.")
+
+    def _check_types(self) -> None:
+        """A database may hand back anything in place of what was written."""
+        texts = [*(getattr(self, name) for name in TEXTS), self.symbol or ""]
+        if not all(type(text) is str for text in texts):
+            raise InputError(f"Entry {self.number!r} of {self.subject!r} has something else in place of a text.")
+        if not all(type(number) is int and number < MOST for number in (self.number, self.session, self.step)):
+            raise InputError(f"Entry {self.number!r} of {self.subject!r} has something else in place of a number.")
 
     @cached_property
     def hash(self) -> str:
@@ -110,7 +124,7 @@ def row_of(entry: Entry) -> tuple[Any, ...]:
 
 
 def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
-    """The entry of a row and the hash that was written with it; raises ValueError or TypeError on nonsense."""
+    """The entry of a row and the hash that was written with it; raises one of NONSENSE where it is none."""
     fields = dict(zip(COLUMNS, row, strict=True))
     stored = fields.pop("hash")
     belief = tuple(tuple(map(float, cells)) for cells in json.loads(fields["belief"]))
@@ -122,7 +136,8 @@ def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def _encodable(text: str) -> bool:
+def encodable(text: str) -> bool:
+    """Whether the text can be written down: half a pair of surrogates cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
