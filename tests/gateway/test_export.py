@@ -13,12 +13,13 @@ from polars.testing import assert_frame_equal
 
 from reticent.audit.trace_files import read_traces
 from reticent.errors import InputError
+from reticent.gateway.entry import COLUMNS
 from reticent.gateway.export import read_heads, write_export
 from reticent.gateway.ledger import LedgerTrouble, open_ledger
 from tests.gateway.places import FilePlace, chain, entry_after, with_source
 
 GUIDE = Path(__file__).parents[2] / "docs" / "ledger.md"
-COLUMNS = ["episode", "step", "sensor", "symbol", "subject", "session", "number", "time", "confidence", "spent_bits"]
+EXPORTED = ["episode", *COLUMNS, "confidence"]
 
 
 def programs():
@@ -46,7 +47,7 @@ def test_one_row_per_entry_in_order(place, tmp_path):
     table = pl.read_parquet(path)
     with place.open(read_only=True) as ledger:
         entries = list(ledger.entries())
-    assert table.columns == [*COLUMNS, "policy", "hash"]
+    assert table.columns == EXPORTED
     for name in ("step", "sensor", "symbol", "subject", "session", "number", "time", "spent_bits", "policy", "hash"):
         assert table[name].to_list() == [getattr(entry, name) for entry in entries]
     assert table["confidence"].to_list() == [0.7] * 14
@@ -69,7 +70,7 @@ def test_of_one_subject_and_of_nobody(place, tmp_path):
     assert exported(place, tmp_path / "bob.parquet", "bob") == 8
     assert set(pl.read_parquet(tmp_path / "bob.parquet")["subject"]) == {"bob"}
     assert exported(place, tmp_path / "nobody.parquet", "nobody") == 0
-    assert pl.read_parquet(tmp_path / "nobody.parquet").columns == [*COLUMNS, "policy", "hash"]
+    assert pl.read_parquet(tmp_path / "nobody.parquet").columns == EXPORTED
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl"])

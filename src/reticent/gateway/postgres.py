@@ -36,6 +36,10 @@ TYPES = dict.fromkeys(COLUMNS, "text") | {
     **dict.fromkeys(REALS, "double precision"),
 }
 # Ordered by code points, as in SQLite. `belief` and `chances` stay text: a JSON type would not keep every digit.
+STAY = """
+CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON reticent.entries
+    FOR EACH STATEMENT EXECUTE FUNCTION reticent.refuse()
+"""
 SCHEMA = f"""
 CREATE SCHEMA reticent;
 CREATE TABLE reticent.version (number integer NOT NULL);
@@ -48,8 +52,7 @@ CREATE TABLE reticent.entries (
 );
 CREATE FUNCTION reticent.refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'entries are never changed or removed'; END $$;
-CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON reticent.entries
-    FOR EACH STATEMENT EXECUTE FUNCTION reticent.refuse();
+{STAY};
 CREATE TABLE reticent.delivered (subject text COLLATE "C" PRIMARY KEY, number bigint NOT NULL);
 CREATE TABLE reticent.held (name text COLLATE "C" PRIMARY KEY, why text);
 """
@@ -106,10 +109,10 @@ class PostgresLedger(Ledger):
     def mend(self, entries: Sequence[Entry]) -> None:
         def mend(connection: Connection) -> None:
             with connection.transaction():
-                connection.execute("ALTER TABLE entries DISABLE TRIGGER entries_stay")
+                connection.execute("DROP TRIGGER IF EXISTS entries_stay ON entries")
                 for entry in entries:
                     _mend(connection, entry)
-                connection.execute("ALTER TABLE entries ENABLE TRIGGER entries_stay")
+                connection.execute(STAY)
 
         self._tried(mend)
 

@@ -17,7 +17,20 @@ from typing import Any
 from urllib.parse import quote
 
 from reticent.gateway.entry import COLUMNS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, HOLD, MARK, NO_HEAD, PROBE, Head, Ledger, LedgerTrouble, judged, marks
+from reticent.gateway.ledger import (
+    CLOSED,
+    HOLD,
+    MARK,
+    MEND,
+    NO_HEAD,
+    PROBE,
+    Damaged,
+    Head,
+    Ledger,
+    LedgerTrouble,
+    judged,
+    marks,
+)
 
 APPLICATION, VERSION = 0x72746C67, 1
 BUSY_SECONDS = 1.0
@@ -297,7 +310,10 @@ def _connect(path: Path, how: str) -> sqlite3.Connection:
 
 def _head(connection: sqlite3.Connection, subject: str) -> Head:
     query = "SELECT number, hash FROM entries WHERE subject = ? ORDER BY number DESC LIMIT 1"
-    return connection.execute(query, (subject,)).fetchone() or NO_HEAD
+    number, digest = connection.execute(query, (subject,)).fetchone() or NO_HEAD
+    if type(number) is not int or type(digest) is not str:
+        raise Damaged(subject, f"The newest entry of subject {subject!r} has lost its number or hash. {MEND}")
+    return number, digest
 
 
 def _stored_hash(connection: sqlite3.Connection, subject: str, number: int) -> str | None:
