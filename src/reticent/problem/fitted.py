@@ -26,12 +26,13 @@ def check_fitted(fitted: Any) -> None:
 
 
 def _check_reading(reading: Any) -> None:
+    wrong = InputError(f"`fitted` has a reading that is none: {_shown(reading)}. {AGAIN}")
+    if not isinstance(reading, dict) or reading.get("kind", "window") not in ("window", "sample"):
+        raise wrong
     try:
-        known = ReadingKind(**reading).kind in ("window", "sample")
+        ReadingKind(**reading)
     except (TypeError, InputError) as error:
-        raise InputError(f"`fitted` has a reading that is none: {_shown(reading)}. {AGAIN}") from error
-    if not known:
-        raise InputError(f"`fitted` has a reading that is neither window nor sample: {_shown(reading)}. {AGAIN}")
+        raise wrong from error
 
 
 def _list_of(values: Any, kind: type) -> bool:

@@ -78,7 +78,9 @@ class ReleaseModel:
         sensors, symbols = _names("sensors", problem["sensors"]), _names("symbols", symbols)
         uniform = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
         prior = uniform if problem.get("prior") is None else _array("prior", problem["prior"])
-        return cls(prior, channel, secrets, useful, sensors, symbols, problem.get("fitted"))
+        fitted = problem.get("fitted")
+        check_fitted(fitted)
+        return cls(prior, channel, secrets, useful, sensors, symbols, fitted)
 
 
 def read_problem(path: str | Path) -> ReleaseModel:
