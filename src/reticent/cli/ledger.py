@@ -36,9 +36,11 @@ class LedgerCommand:
     do: Annotated[Positional[Do], arg(metavar="show|verify|export|holds|repair")]
     """Show who is in it; verify that it is whole; export it for audits and as a witness kept elsewhere; list or lift
     holds; repair damaged entries from an export."""
-    where: Annotated[Positional[tuple[str, ...]], arg(metavar="[list|lift] LEDGER")]
-    """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`:
-    list or lift first."""
+    where: Annotated[Positional[str], arg(metavar="LEDGER")]
+    """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`,
+    what to do with them comes first: list or lift."""
+    held_in: Annotated[Positional[str | None], arg(metavar="[LEDGER]")] = None
+    """The ledger after `holds list` or `holds lift`."""
     subject: str | None = None
     """Show or export this subject only, or lift what holds it."""
     everybody: bool = False
@@ -59,22 +61,18 @@ class LedgerCommand:
         for name in ALL_OPTIONS:
             if getattr(self, name) not in (None, False) and name not in OPTIONS[self.do]:
                 raise InputError(f"--{name} does not go with `ledger {self.do}`.")
-        words = {"holds": 2}.get(self.do, 1)
-        if len(self.where) != words or (words == 2 and self.where[0] not in ("list", "lift")):
-            how = "holds list LEDGER, or holds lift LEDGER" if words == 2 else f"{self.do} LEDGER"
-            raise InputError(f"Write `reticent ledger {how}`, not {' '.join((self.do, *self.where))!r}.")
+        if (self.held_in is not None) != (self.do == "holds") or (self.held_in and self.where not in ("list", "lift")):
+            how = "holds list LEDGER, or holds lift LEDGER" if self.do == "holds" else f"{self.do} LEDGER"
+            raise InputError(f"Write `reticent ledger {how}`.")
         do = {"show": self._show, "verify": self._verify, "export": self._export, "holds": self._holds}
         do.get(self.do, self._repair)()
-
-    @property
-    def _where(self) -> str:
-        return self.where[-1]
 
     def _holds(self) -> None:
         from reticent.cli.holds import lift_holds, list_holds
 
-        lifts = self.where[0] == "lift"
-        with _opened(self._where, beside=lifts) as ledger:
+        assert self.held_in is not None
+        lifts = self.where == "lift"
+        with _opened(self.held_in, beside=lifts) as ledger:
             if lifts:
                 self._check_subject(ledger)
                 lift_holds(ledger, self.subject, self.everybody, self.clock)
@@ -84,16 +82,16 @@ class LedgerCommand:
     def _repair(self) -> None:
         from reticent.cli.holds import repair_ledger
 
-        with _opened(self._where, beside=True) as ledger:
+        with _opened(self.where, beside=True) as ledger:
             repair_ledger(ledger, self.against)
 
     def _show(self) -> None:
-        with _opened(self._where) as ledger:
+        with _opened(self.where) as ledger:
             self._check_subject(ledger)
             names = ledger.subjects() if self.subject is None else [self.subject]
             found = [_overview(ledger, name) for name in names]
         if self.json:
-            print(json.dumps({"ledger": self._where, "subjects": found}))
+            print(json.dumps({"ledger": self.where, "subjects": found}))
         else:
             _print_overview(found)
 
@@ -108,10 +106,10 @@ class LedgerCommand:
 
         runtime = None if self.policy is None else Runtime.load(self.policy, allow_unbounded=True)
         heads = None if self.against is None else read_heads(self.against)
-        with _opened(self._where) as ledger, console().status("Verifying ..."):
+        with _opened(self.where) as ledger, console().status("Verifying ..."):
             verdict = verify(ledger, runtime, heads)
         if self.json:
-            print(json.dumps({"ledger": self._where, "whole": verdict.fault is None, **asdict(verdict)}))
+            print(json.dumps({"ledger": self.where, "whole": verdict.fault is None, **asdict(verdict)}))
         else:
             self._print_verdict(verdict)
         if verdict.fault is not None:
@@ -140,7 +138,7 @@ class LedgerCommand:
         if self.out is None or self.out.suffix.lower() not in ENDINGS:
             raise InputError(f"Say where to write: -o FILE that ends in {' or '.join(ENDINGS)}.")
         check_writable(self.out)
-        with _opened(self._where) as ledger, console().status("Exporting ..."):
+        with _opened(self.where) as ledger, console().status("Exporting ..."):
             self._check_subject(ledger)
             try:
                 entries = write_export(ledger, self.out, self.subject)

@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             where = urlsplit(self.path)
         except ValueError:
-            return self._say(400, "This address cannot be read.")
+            return self._say(400, "This is no address.")
         if not self._page.names(self.headers.get("Host", "")):
             return self._say(403, "This page is not served under that name.")
         if where.path in FILES:
