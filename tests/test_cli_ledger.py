@@ -105,6 +105,7 @@ def test_verify_says_that_it_is_whole(run):
         "highest_confidence": 0.7,
         "most_bits": pytest.approx(0.6),
         "fault": None,
+        "clocks_set_back": 0,
     }
 
 
@@ -184,6 +185,16 @@ def test_export_one_subject(run):
         (("export", "ledger.db"), "Say where to write: -o FILE that ends in .parquet or .jsonl"),
         (("export", "ledger.db", "-o", "x.csv"), "that ends in .parquet or .jsonl"),
         (("export", "ledger.db", "-o", "no/x.parquet"), "There is no folder 'no'"),
+        (("show", "list", "ledger.db"), "Write `reticent ledger show LEDGER`"),
+        (("holds", "ledger.db"), "Write `reticent ledger holds list LEDGER, or holds lift LEDGER`"),
+        (("holds", "drop", "ledger.db"), "Write `reticent ledger holds list LEDGER, or holds lift LEDGER`"),
+        (("holds", "lift", "ledger.db"), "Say whom to lift: --subject NAME, --everybody (a pause), or --clock"),
+        (("holds", "lift", "ledger.db", "--subject", "ada", "--clock"), "Say whom to lift"),
+        (("holds", "lift", "ledger.db", "--subject", "eve"), "There is no subject 'eve' in the ledger"),
+        (("holds", "lift", "none.db", "--everybody"), "/none.db': No such file"),
+        (("show", "ledger.db", "--everybody"), "--everybody does not go with `ledger show`"),
+        (("repair", "ledger.db"), "Say from what to repair: --against EXPORT"),
+        (("repair", "ledger.db", "--against", "none.jsonl"), "cannot be read as an export"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(run, words, sentence):
@@ -206,6 +217,56 @@ def test_a_damaged_ledger_is_not_exported(run):
     code, _, err = run("export", "ledger.db", "-o", "x.parquet")
     assert code == 2
     assert "Entry 5 of subject 'ada'" in err
+
+
+def test_holds_are_listed_and_lifted(run):
+    assert run("holds", "list", "ledger.db")[:2] == (0, "Nobody is held.\n")
+    with FilePlace("ledger.db").open() as ledger:
+        ledger.hold("ada", "drift")
+        ledger.hold("", "paused")
+        # A gateway may run meanwhile.
+        _, out, _ = run("holds", "list", "ledger.db")
+        assert out.startswith("everybody: Paused by hand")
+        assert "ada: What this subject's sensors say no longer fits the model" in out
+        assert json.loads(run("holds", "list", "ledger.db", "--json")[1])[0]["subject"] is None
+        assert run("holds", "lift", "ledger.db", "--everybody")[1] == "everybody: lifted.\n"
+        assert run("holds", "lift", "ledger.db", "--subject", "ada")[1] == "ada: lifted.\n"
+        assert run("holds", "lift", "ledger.db", "--subject", "ada")[1] == "ada: there was nothing to lift.\n"
+        assert ledger.holds() == {}
+
+
+def test_who_is_ahead_of_the_clock_is_lifted(run, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1.7e9 - 1000)
+    _, out, _ = run("holds", "list", "ledger.db")
+    assert "ada: The newest entry is of 2023-11-14T22:13:27+00:00, 1,008 s ahead of this clock." in out
+    _, out, _ = run("holds", "lift", "ledger.db", "--clock")
+    assert out == "'[bold]bob\\x1b': lifted.\nada: lifted.\n"
+    assert run("holds", "lift", "ledger.db", "--clock")[1] == "Nobody is ahead of this clock.\n"
+    _, out, _ = run("verify", "ledger.db")
+    assert "Times count anew from 2 stops on, made by hand after a clock was ahead." in out
+
+
+def test_a_damaged_entry_is_repaired_from_an_export(run):
+    assert run("export", "ledger.db", "-o", "x.jsonl")[0] == 0
+    damage()
+    code, _, err = run("holds", "lift", "ledger.db", "--subject", "ada")
+    assert code == 2
+    assert "docs/ledger.md says how to mend it" in err
+    assert "TROUBLE with ada" in run("show", "ledger.db")[1]
+    code, out, _ = run("repair", "ledger.db", "--against", "x.jsonl")
+    assert code == 0
+    assert out.startswith("Entry 5 of ada is as it was written.\n1 entries mended.")
+    assert run("verify", "ledger.db", "--against", "x.jsonl")[0] == 0
+    assert "0 entries mended" in run("repair", "ledger.db", "--against", "x.jsonl")[1]
+
+
+def test_an_export_of_another_ledger_repairs_nothing(run):
+    with FilePlace("other.db").open() as ledger:
+        ledger.append([entry_after(None, spent_bits=0.75)])
+    run("export", "other.db", "-o", "x.jsonl")
+    code, out, _ = run("repair", "ledger.db", "--against", "x.jsonl")
+    assert code == 1
+    assert "Nothing was changed" in out
 
 
 def test_a_database_is_read_like_a_file(run):

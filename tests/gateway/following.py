@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reticent.gateway.kernels import Coarsen, Safety, Withhold
 from reticent.gateway.policies import Public
 from reticent.gateway.runtime import Decision, Runtime, Sent, Standing
+from reticent.gateway.value_kernels import ValueKernels
 
 # Nearer to the bound than this the program has hardly any room left, and its solution moves with every rounding.
 NEAR = 1e-3
@@ -38,8 +40,11 @@ class Tally:
     """How it went: steps, and those near the bound; other choices between two whose scores are within 1e-5 of each
     other, other choices near the bound, and other choices, which are wrong.
 
-    Then the largest differences: of the belief and the ledger after a release by the compiled kernels, everywhere; not
-    near the bound also of the kernels themselves, and of the scores that the policy gives with the one or the other.
+    `unsafe`: steps at which one of the kernels, compiled or not, would let a symbol cross the bound.
+
+    Then the largest differences: of the belief and the ledger after a release by the compiled kernels, and of what the
+    kernels are worth, everywhere; not near the bound also of the kernels themselves, and of the scores that the policy
+    gives with the one or the other.
     """
 
     steps: int = 0
@@ -47,8 +52,10 @@ class Tally:
     ties: int = 0
     other_near: int = 0
     wrong: int = 0
+    unsafe: int = 0
     belief: float = 0.0
     bits: float = 0.0
+    worth: float = 0.0
     kernels: float = 0.0
     scores: float = 0.0
 
@@ -76,6 +83,7 @@ def follow(runtime: Runtime, play: Play) -> Tally:
         _compare_choice(runtime, public, action, near, tally)
         if play.kernels.size:
             theirs = public._replace(kernels=play.kernels[row])
+            _compare_worth(runtime, public, theirs, tally)
             if not near:
                 _compare_kernels(runtime, public, theirs, tally)
             public = theirs
@@ -99,6 +107,27 @@ def _compare_choice(runtime: Runtime, public: Public, action: int, near: bool, t
         tally.other_near += 1
     else:
         tally.wrong += 1
+
+
+def _compare_worth(runtime: Runtime, ours: Public, theirs: Public, tally: Tally) -> None:
+    """Programs have more than one solution of the same worth, so kernels may differ; what they are worth may not."""
+    assert ours.kernels is not None
+    assert theirs.kernels is not None
+    safety = Safety(ours.belief, ours.joint, runtime.limit)
+    tally.unsafe += not (safety.holds(ours.kernels).all() and safety.holds(theirs.kernels).all())
+    one, other = (worth(runtime, safety, each.kernels) for each in (ours, theirs))
+    tally.worth = max(tally.worth, float(np.abs(one - other).max()))
+
+
+def worth(runtime: Runtime, safety: Safety, kernels: np.ndarray) -> np.ndarray:
+    """What the rule minimises, of each sensor: the chance of a wrong guess or of withholding, or the expected cost to
+    go as a share of the error penalty."""
+    rule = runtime._rule
+    if isinstance(rule, ValueKernels):
+        weighted = rule.sensors.likelihoods * safety.belief
+        return rule._expected(kernels, weighted, rule.value.weighted(weighted)) / rule.value.error_penalty
+    assert isinstance(rule, Withhold | Coarsen)
+    return (rule.costs(safety) * kernels).sum((1, 2))
 
 
 def _compare_kernels(runtime: Runtime, ours: Public, theirs: Public, tally: Tally) -> None:

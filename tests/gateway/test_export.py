@@ -1,5 +1,6 @@
 """A ledger as a table: what is in it, what tools do with it, and the guide's own programs, run as printed."""
 
+import hashlib
 import json
 import shutil
 import stat
@@ -7,18 +8,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from reticent.audit.trace_files import read_traces
 from reticent.errors import InputError
+from reticent.gateway.entry import COLUMNS
 from reticent.gateway.export import read_heads, write_export
 from reticent.gateway.ledger import LedgerTrouble, open_ledger
+from tests.gateway.parts import Place, coarsened
 from tests.gateway.places import FilePlace, chain, entry_after, with_source
 
 GUIDE = Path(__file__).parents[2] / "docs" / "ledger.md"
-COLUMNS = ["episode", "step", "sensor", "symbol", "subject", "session", "number", "time", "confidence", "spent_bits"]
+EXPORTED = ["episode", *COLUMNS, "confidence"]
 
 
 def programs():
@@ -46,7 +50,7 @@ def test_one_row_per_entry_in_order(place, tmp_path):
     table = pl.read_parquet(path)
     with place.open(read_only=True) as ledger:
         entries = list(ledger.entries())
-    assert table.columns == [*COLUMNS, "policy", "hash"]
+    assert table.columns == EXPORTED
     for name in ("step", "sensor", "symbol", "subject", "session", "number", "time", "spent_bits", "policy", "hash"):
         assert table[name].to_list() == [getattr(entry, name) for entry in entries]
     assert table["confidence"].to_list() == [0.7] * 14
@@ -69,7 +73,7 @@ def test_of_one_subject_and_of_nobody(place, tmp_path):
     assert exported(place, tmp_path / "bob.parquet", "bob") == 8
     assert set(pl.read_parquet(tmp_path / "bob.parquet")["subject"]) == {"bob"}
     assert exported(place, tmp_path / "nobody.parquet", "nobody") == 0
-    assert pl.read_parquet(tmp_path / "nobody.parquet").columns == [*COLUMNS, "policy", "hash"]
+    assert pl.read_parquet(tmp_path / "nobody.parquet").columns == EXPORTED
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
@@ -89,6 +93,9 @@ def test_the_heads_of_an_export(place, tmp_path, ending):
         ("text.jsonl", b"no JSON"),
         ("list.jsonl", b"[1]\n"),
         ("other.jsonl", b'{"subject": "ada"}\n'),
+        ("deep.jsonl", b"[" * 100_000),
+        ("huge.jsonl", b'{"subject": "ada", "number": 1e999, "hash": "x"}\n'),
+        ("half.jsonl", b'{"subject": 5, "number": 1, "hash": "x"}\n'),
         ("binary.jsonl", b"\xff\xfe\n"),
         ("text.parquet", b"no Parquet"),
     ],
@@ -157,6 +164,47 @@ def test_memory_does_not_grow_with_the_ledger(tmp_path):
         peaks.append(int(run(PEAK, str(tmp_path / f"{length}.db"))))
     # Kilobytes; the longer one holds 6,000 more.
     assert peaks[1] - peaks[0] < 1000
+
+
+def recomputed(rows, model, policy):
+    """Does every row follow from the prior and what was sent? From the export and the model alone, by hand."""
+    belief = spent = before = session = None
+    for row in rows:
+        chances = None if row["chances"] is None else np.array(json.loads(row["chances"]))
+        table = np.array(json.loads(row["belief"]))
+        if row["number"] == 0:
+            belief, spent, before, session = model.prior, 0.0, "", 0
+        if row["session"] > session:
+            belief = model.prior * (belief.sum(1) / model.prior.sum(1))[:, None]
+        if row["symbol"] is not None:
+            channel = model.channel[model.sensors.index(row["sensor"])]
+            likelihood = channel @ chances if chances is not None else channel[..., model.symbols.index(row["symbol"])]
+            belief = belief * likelihood / (belief * likelihood).sum()
+        fields = {name: row[name] for name in COLUMNS[:-1]}
+        fields |= {"belief": table.tolist(), "chances": None if chances is None else chances.tolist()}
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        assert hashlib.sha256(text.encode()).hexdigest() == row["hash"]
+        assert (row["before"], row["policy"]) == (before, policy)
+        assert np.allclose(table, belief, rtol=0, atol=1e-9)
+        assert row["confidence"] == pytest.approx(table.sum(1).max())
+        assert row["spent_bits"] >= spent
+        belief, spent, before, session = table, row["spent_bits"], row["hash"], row["session"]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+def test_everything_can_be_recomputed_from_an_export_alone(tmp_path, ending):
+    place = Place(tmp_path, coarsened(), rest=5.0)
+    for turn in range(14):
+        place.tick(("ada", "bob")[turn % 2], seconds=2.0)
+    path = tmp_path / f"export{ending}"
+    assert write_export(place.ledger, path) >= 12
+    place.ledger.close()
+    rows = pl.read_parquet(path) if ending == ".parquet" else pl.read_ndjson(path)
+    for subject in ("ada", "bob"):
+        own = rows.filter(pl.col("subject") == subject).to_dicts()
+        assert {row["symbol"] for row in own} & set(place.runtime.symbols[50:])
+        assert own[-1]["session"] > 0
+        recomputed(own, place.runtime.task.model, place.runtime.digest)
 
 
 def test_an_audit_reads_it_with_labels(place, tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ def test_trouble_is_over_once_the_ledger_can_be_written_although_nothing_comes(p
     place.ledger.fails = "before"
     assert place.tick() == []
     with monkeypatch.context() as patch:
-        patch.setattr(place.ledger, "hold", full)
+        patch.setattr(place.ledger, "probe", full)
         assert place.gateway.handle([]) == []
         assert "Make room" in str(place.gateway.trouble)
     place.ledger.fails = None
@@ -109,7 +109,9 @@ def test_two_gateways_on_one_subject_never_release_one_step_twice(place):
     other = Gateway(place.runtime, place.ledger, Settings(place.policy), place.clock, lambda: place.draws)
     told = [(out.session, out.step) for out in place.tick()]
     place.clock.now += 1
-    told += [(out.session, out.step) for out in other.handle([place.message()])]
+    sent = other.handle([place.message()])
+    other.delivered(sent)
+    told += [(out.session, out.step) for out in sent]
     assert place.tick() == []
     assert place.gateway.counters["taken"] == 1
     told += [(out.session, out.step) for _ in range(2) for out in place.tick()]
@@ -210,8 +212,11 @@ def test_an_entry_that_makes_no_sense_is_damage_although_its_hash_is_right(place
     place.tick()
     rewritten(place, **changed)
     assert place.gateway.handle([Message("ada", "a0", NOON + 5, symbol="1.87")]) == []
-    assert "Entry 0 of subject 'ada' cannot be read: it is damaged" in str(place.gateway.trouble)
+    blocked = place.gateway.snapshot("ada")["chosen"]["blocked"]
+    assert "Entry 0 of subject 'ada' cannot be read: it is damaged" in blocked
+    assert place.gateway.trouble is None
     assert verify(place.ledger).fault is not None
+    assert len(place.tick("bob", seconds=6)) == 1
 
 
 @pytest.mark.parametrize(
@@ -358,7 +363,7 @@ def test_an_impossible_reading_is_drift_at_once(tmp_path):
     assert len(place.tick(reading=0)) == 1
     assert place.tick(reading=2) == []
     assert place.tick(reading=0) == []
-    assert place.gateway.counters["impossible"] == 1
+    assert place.gateway.counters["impossible"] == place.gateway.counters["asked but unusable"] == 1
     assert place.gateway.counters["blocked"] == 1
     place.again()
     assert place.tick(reading=0) == []

@@ -62,7 +62,7 @@ class Victim:
             feeding.join()
             hearing.join()
         # Of the last line perhaps only a part came out; it comes whole after the restart.
-        for each in b"".join(out).split(b"\n")[:-1]:
+        for each in filter(None, b"".join(out).split(b"\n")[:-1]):
             self._remember(each)
         return len(out)
 

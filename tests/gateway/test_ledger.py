@@ -102,14 +102,16 @@ def test_every_digit_is_kept(place):
 
 def test_what_is_held_stays_held_until_it_is_lifted(place):
     with place.open() as ledger:
-        assert ledger.held("ada") is None
+        assert ledger.held(["ada"]) == {}
         ledger.hold("ada", "drift")
         ledger.hold(EVERYBODY, "paused")
     with place.open() as ledger:
-        assert (ledger.held("ada"), ledger.held(EVERYBODY), ledger.held("bob")) == ("drift", "paused", None)
+        assert ledger.held(["ada", EVERYBODY, "bob"]) == {"ada": "drift", EVERYBODY: "paused"} == ledger.holds()
+        # More than one question can name.
+        assert ledger.held([*map(str, range(2 * PAGE)), "ada"]) == {"ada": "drift"}
         ledger.hold("ada", None)
         ledger.hold(EVERYBODY, "another reason")
-        assert (ledger.held("ada"), ledger.held(EVERYBODY)) == (None, "another reason")
+        assert ledger.held(["ada", EVERYBODY]) == {EVERYBODY: "another reason"} == ledger.holds()
         assert ledger.subjects() == []
 
 
@@ -170,18 +172,43 @@ def test_who_knows_another_ledger_writes_nothing(place, wrong):
 def test_undelivered_until_marked(place):
     with place.open() as ledger:
         ada, bob = chain("ada", 4), chain("bob", 2)
-        assert ledger.undelivered() == []
+        assert ledger.undelivered().entries == []
         ledger.append([*bob, *ada])
-        assert ledger.undelivered() == [*ada, *bob]
+        assert ledger.undelivered().entries == [*ada, *bob]
         ledger.mark_delivered([ada[0], ada[1], ada[2]])
         ledger.mark_delivered([ada[0]])
         ledger.mark_delivered([])
-        assert ledger.undelivered() == [ada[3], *bob]
+        assert ledger.undelivered().entries == [ada[3], *bob]
     with place.open() as ledger:
-        assert ledger.undelivered() == [ada[3], *bob]
+        assert ledger.undelivered().entries == [ada[3], *bob]
         ledger.mark_delivered([bob[0], ada[3], bob[1]])
-        assert ledger.undelivered() == []
+        assert ledger.undelivered().entries == []
         assert list(ledger.entries()) == [*ada, *bob]
+
+
+def test_a_later_entry_does_not_vouch_for_an_earlier_one(place):
+    with place.open() as ledger:
+        ada = chain("ada", 4)
+        ledger.append(ada)
+        ledger.mark_delivered([ada[1]])
+        assert ledger.undelivered().entries == ada
+        ledger.mark_delivered([ada[0], ada[3]])
+        assert ledger.undelivered().entries == ada[1:]
+        ledger.mark_delivered([ada[0], ada[1], ada[2]])
+        assert ledger.undelivered().entries == ada[3:]
+        assert ledger.delivered_up_to(["ada", "bob"]) == {"ada": 2, "bob": -1}
+
+
+def test_trying_to_write_changes_nothing(place):
+    with place.open() as ledger:
+        ledger.append(chain("ada", 2))
+        ledger.hold(EVERYBODY, "paused")
+        ledger.probe()
+        ledger.probe()
+        assert ledger.holds() == {EVERYBODY: "paused"}
+        assert ledger.undelivered().entries == chain("ada", 2)
+    with place.open(read_only=True) as reader, pytest.raises(LedgerTrouble, match="cannot be written"):
+        reader.probe()
 
 
 def test_readers_read_meanwhile_and_cannot_write(place):

@@ -43,7 +43,7 @@ def test_many_subjects_end_to_end(tmp_path, mosquitto):
         assert told[-1] == {"session": 0, "step": 4, "sensor": "stop"}
         assert all(set(out) == {"session", "step", "sensor", "symbol"} for out in told[:-1])
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
-        assert ledger.undelivered() == []
+        assert ledger.undelivered().entries == []
         on_disk = [(e.subject, e.step, e.sensor, e.symbol) for e in ledger.entries()]
     said = [
         (name, out["step"], out["sensor"], out.get("symbol"))
@@ -208,7 +208,7 @@ def test_a_link_that_breaks_again_and_again_still_gets_everything_through(tmp_pa
         waits.append(service._wait)
         assert link.most_under_way <= 8
     assert len(through) == len(set(through)) == 30
-    assert place.ledger.undelivered() == []
+    assert place.ledger.undelivered().entries == []
     assert waits == [mqtt.FIRST_WAIT] * 5
     place.ledger.close()
 
@@ -221,7 +221,7 @@ def test_what_follows_one_that_failed_is_not_delivered(tmp_path):
     service._wait = 4.0
     with pytest.raises(aiomqtt.MqttError):
         asyncio.run(service._work(link, lambda: True))
-    assert len(place.ledger.undelivered()) == 2
+    assert len(place.ledger.undelivered().entries) == 2
     assert service._wait == 4.0
     place.ledger.close()
 

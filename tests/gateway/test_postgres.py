@@ -100,7 +100,7 @@ def test_a_lost_connection_is_made_again(place, postgres):
         for call in (lambda: ledger.append(ada[1:]) == [True, True], lambda: list(ledger.entries()) == ada):
             postgres.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'reticent'")
             assert call()
-        assert ledger.undelivered() == ada
+        assert ledger.undelivered().entries == ada
 
 
 def test_a_commit_whose_answer_is_lost(place, monkeypatch):
@@ -191,7 +191,7 @@ def test_the_role_of_the_guide_can_append_and_no_more(place, postgres):
             ada = chain("ada", 2)
             assert ledger.append(ada) == [True, True]
             ledger.mark_delivered(ada[:1])
-            assert ledger.undelivered() == ada[1:]
+            assert ledger.undelivered().entries == ada[1:]
         import psycopg
 
         for statement in (

@@ -182,19 +182,21 @@ def test_without_asking_the_first_readings_bring_it_along(place):
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("change", "reason", "asked"),
     [
-        ({"sensor": "nose"}, "unknown"),
-        ({"symbol": "nothing like it"}, "unknown"),
-        ({"symbol": None, "reading": (1.0, 2.0)}, "unfit"),
-        ({"symbol": None, "sample": (1.0, 2.0)}, "unfit"),
-        ({"time": NOON - 31}, "stale"),
-        ({"time": NOON + 2.5}, "ahead"),
+        ({"sensor": "nose"}, "unknown", 0),
+        ({"symbol": "nothing like it"}, "unknown", 1),
+        ({"symbol": None, "reading": (1.0, 2.0)}, "unfit", 1),
+        ({"symbol": None, "sample": (1.0, 2.0)}, "unfit", 1),
+        ({"time": NOON - 31}, "stale", 0),
+        ({"time": NOON + 2.5}, "ahead", 0),
     ],
 )
-def test_what_cannot_be_used_is_counted_and_dropped(place, change, reason):
+def test_what_cannot_be_used_is_counted_and_dropped(place, change, reason, asked):
+    """Apart also those of the asked sensor: that nothing came in their place, the provider can notice."""
     assert place.gateway.handle([place.message(**change)]) == []
     assert place.gateway.counters[reason] == 1
+    assert place.gateway.counters["asked but unusable"] == asked
     assert list(place.ledger.entries()) == []
     # It goes on with the next reading that is right.
     assert len(place.tick()) == 1

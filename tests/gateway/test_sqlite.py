@@ -137,7 +137,7 @@ def _survives_kills(where, times, seed):
             assert ledger.counts(names[0]).entries == 3 * ledger.counts(names[1]).entries
     with open_ledger(str(where)) as ledger:
         assert verify(ledger).fault is None
-        assert len(ledger.undelivered()) == verify(ledger).entries
+        assert len(ledger.undelivered().entries) == verify(ledger).entries
     assert told > times
 
 

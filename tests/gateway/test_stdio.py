@@ -1,11 +1,15 @@
 """Lines in, lines out: nothing else on standard output, and every end is a clean one."""
 
+import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import threading
+import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -15,8 +19,9 @@ from reticent.cli.broker import BrokerOptions
 from reticent.cli.serve import Serve
 from reticent.errors import InputError
 from reticent.gateway.messages import LONGEST_MESSAGE
-from reticent.gateway.stdio import Lines, serve_stdio
+from reticent.gateway.stdio import Lines, Sink, serve_stdio
 from tests.gateway.parts import Place, write_policy
+from tests.gateway.places import FilePlace
 
 SERVE = [sys.executable, "-m", "reticent", "serve"]
 
@@ -55,7 +60,7 @@ class Piped(Place):
             os.close(sink)
             os.close(source)
         with os.fdopen(reads, "rb") as out:
-            return [json.loads(line) for line in out.read().splitlines()]
+            return [json.loads(line) for line in out.read().splitlines() if line]
 
 
 def test_readings_in_releases_out(tmp_path):
@@ -64,7 +69,7 @@ def test_readings_in_releases_out(tmp_path):
     assert [line["step"] for line in told] == [0, 1, 2, 3, 4]
     assert told[-1] == {"subject": "ada", "session": 0, "step": 4, "sensor": "stop"}
     assert all(set(line) == {"subject", "session", "step", "sensor", "symbol"} for line in told[:-1])
-    assert place.ledger.undelivered() == []
+    assert place.ledger.undelivered().entries == []
     place.ledger.close()
 
 
@@ -94,8 +99,73 @@ def test_what_was_not_delivered_comes_first(tmp_path):
     place.again()
     told = place.serve()
     assert told == [json.loads(lost.to_json())]
-    assert place.ledger.undelivered() == []
+    assert place.ledger.undelivered().entries == []
     place.ledger.close()
+
+
+def lines_of(written: bytes) -> list[dict]:
+    """As the guide tells readers: what is empty or no JSON is skipped."""
+    found = []
+    for line in written.splitlines():
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return found
+
+
+def test_what_was_cut_off_is_not_glued_to_what_comes(tmp_path):
+    """Killed within a line, on an output that outlives the process."""
+    place = Piped(tmp_path)
+    [lost] = place.gateway.handle([place.message()])
+    whole = lost.to_json()
+    for length in range(1, len(whole) + 1):
+        place.again()
+        with (tmp_path / "out").open("w+b") as out:
+            out.write(whole[:length])
+            out.flush()
+            Sink(place.gateway, out.fileno()).send(place.gateway.resend())
+            out.seek(0)
+            found = lines_of(out.read())
+        assert found[-1] == json.loads(whole)
+        assert found[:-1] == ([json.loads(whole)] if length == len(whole) else [])
+        # As if the mark had not reached the disk either.
+        FilePlace(str(place.where)).raw("DELETE FROM delivered")
+    place.ledger.close()
+
+
+def test_with_a_shared_ledger_another_may_have_delivered_what_was_cut_off(tmp_path):
+    place = Piped(tmp_path)
+    place.ledger.shared = True
+    sink = Sink(place.gateway, os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT))
+    for _ in range(2):
+        sink.send(place.gateway.handle([place.message(time=place.clock.now)]))
+        place.clock.now += 1
+    written = (tmp_path / "out").read_bytes()
+    assert written.startswith(b"\n{")
+    assert written.count(b"\n") == 3
+    os.close(sink._descriptor)
+    place.ledger.close()
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="this system cannot make a pipe small")
+def test_killed_while_a_pipe_is_full(policy):
+    """It waits in the middle of a line until it is killed; the next one writes into the same pipe."""
+    reads, sink = os.pipe()
+    fcntl.fcntl(reads, fcntl.F_SETPIPE_SZ, 4096)
+    everybody = b"".join(reading(f"subject {i}") for i in range(80))
+    with subprocess.Popen([*SERVE, policy], stdin=-1, stdout=sink, stderr=subprocess.DEVNULL) as running:
+        assert running.stdin is not None
+        running.stdin.write(everybody)
+        running.stdin.flush()
+        while int.from_bytes(fcntl.ioctl(reads, termios.FIONREAD, bytes(4)), sys.byteorder) < 4096:
+            time.sleep(0.02)
+        running.kill()
+    written = os.read(reads, 8192)
+    assert not written.endswith(b"\n")
+    with subprocess.Popen([*SERVE, policy], stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.DEVNULL):
+        os.close(sink)
+        with os.fdopen(reads, "rb") as rest:
+            written += rest.read()
+    assert {line["subject"] for line in lines_of(written)} == {f"subject {i}" for i in range(80)}
 
 
 def test_a_reader_that_is_gone_ends_it_and_nothing_is_lost(tmp_path):
@@ -106,7 +176,7 @@ def test_a_reader_that_is_gone_ends_it_and_nothing_is_lost(tmp_path):
     os.write(writes, reading())
     with pytest.raises(InputError, match="sent again"):
         serve_stdio(place.gateway, source, sink, lambda: False)
-    assert len(place.ledger.undelivered()) >= 1
+    assert len(place.ledger.undelivered().entries) >= 1
     for each in (source, writes, sink):
         os.close(each)
     place.ledger.close()

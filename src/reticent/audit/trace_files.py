@@ -185,7 +185,7 @@ def _task(path: Path) -> Task | None:
         return None
     try:
         return Task.from_json(json.loads(header)["task"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"The file's own description of its task cannot be read: {error}.") from error
 
 

@@ -42,7 +42,7 @@ def load_provider(path: Path) -> LstmProvider:
         if has_law:
             shape = (empty.sensors, *prior.shape, sizes["features"])
             empty = empty.with_law(ReadingLaw(*(jnp.zeros(shape, jnp.float32) for _ in range(2))))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{str(path)!r} holds no learned provider: {error}.") from error
     wanted = {name: (array.shape, array.dtype) for name, array in _named(empty).items()}
     if wanted != {name: (array.shape, array.dtype) for name, array in arrays.items()}:

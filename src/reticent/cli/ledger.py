@@ -18,34 +18,72 @@ if TYPE_CHECKING:
     from reticent.gateway.ledger import Ledger
     from reticent.gateway.verify import Verdict
 
-OPTIONS = {"show": {"subject"}, "verify": {"policy", "against"}, "export": {"subject", "out"}}
+Do = Literal["show", "verify", "export", "holds", "repair"]
+OPTIONS: dict[Do, set[str]] = {
+    "show": {"subject"},
+    "verify": {"policy", "against"},
+    "export": {"subject", "out"},
+    "holds": {"subject", "everybody", "clock"},
+    "repair": {"against"},
+}
+ALL_OPTIONS = sorted(set().union(*OPTIONS.values()))
 
 
 @dataclass(frozen=True)
 class LedgerCommand:
-    """Look at a gateway's ledger, check it, or write it as a table. A gateway may use it meanwhile."""
+    """Look at a gateway's ledger, check it, write it as a table, or mend it. A gateway may use it meanwhile."""
 
-    do: Annotated[Positional[Literal["show", "verify", "export"]], arg(metavar="show|verify|export")]
-    """Show who is in it; verify that it is whole; export it for audits and as a witness kept elsewhere."""
+    do: Annotated[Positional[Do], arg(metavar="show|verify|export|holds|repair")]
+    """Show who is in it; verify that it is whole; export it for audits and as a witness kept elsewhere; list or lift
+    holds; repair damaged entries from an export."""
     where: Annotated[Positional[str], arg(metavar="LEDGER")]
-    """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here)."""
+    """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`,
+    what to do with them comes first: list or lift."""
+    held_in: Annotated[Positional[str | None], arg(metavar="[LEDGER]")] = None
+    """The ledger after `holds list` or `holds lift`."""
     subject: str | None = None
-    """Show or export this subject only."""
+    """Show or export this subject only, or lift what holds it."""
+    everybody: bool = False
+    """Lift a pause."""
+    clock: bool = False
+    """Lift everybody whose newest entry is ahead of this machine's clock, which must be right."""
     policy: Path | None = None
     """Verify with this policy file: every belief is recomputed, and the bound checked over all sessions."""
     against: Path | None = None
-    """Verify against an earlier export: nothing of it may be gone or rewritten."""
+    """Verify against an earlier export: nothing of it may be gone or rewritten. Or repair from it."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Export to this file; its ending says the format: .parquet or .jsonl."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Open it for reading and do what is asked."""
-        for name in ("subject", "policy", "against", "out"):
-            if getattr(self, name) is not None and name not in OPTIONS[self.do]:
+        """Open it and do what is asked."""
+        for name in ALL_OPTIONS:
+            if getattr(self, name) not in (None, False) and name not in OPTIONS[self.do]:
                 raise InputError(f"--{name} does not go with `ledger {self.do}`.")
-        {"show": self._show, "verify": self._verify, "export": self._export}[self.do]()
+        if (self.held_in is not None) != (self.do == "holds") or (self.held_in and self.where not in ("list", "lift")):
+            how = "holds list LEDGER, or holds lift LEDGER" if self.do == "holds" else f"{self.do} LEDGER"
+            raise InputError(f"Write `reticent ledger {how}`.")
+        do = {"show": self._show, "verify": self._verify, "export": self._export, "holds": self._holds}
+        do.get(self.do, self._repair)()
+
+    def _holds(self) -> None:
+        from reticent.cli.holds import lift_holds, list_holds
+
+        assert self.held_in is not None
+        lifts = self.where == "lift"
+        with _opened(self.held_in, beside=lifts) as ledger:
+            if lifts:
+                self._check_subject(ledger)
+                lift_holds(ledger, self.subject, self.everybody, self.clock)
+            else:
+                list_holds(ledger, self.json)
+
+    def _repair(self) -> None:
+        from reticent.cli.holds import repair_ledger
+
+        with _opened(self.where, beside=True) as ledger:
+            repair_ledger(ledger, self.against)
 
     def _show(self) -> None:
         with _opened(self.where) as ledger:
@@ -84,6 +122,8 @@ class LedgerCommand:
         print(
             f"Whole: {verdict.subjects:,} subjects, {verdict.entries:,} entries; chains, numbers and times are right."
         )
+        if verdict.clocks_set_back:
+            print(f"Times count anew from {verdict.clocks_set_back:,} stops on, made by hand after a clock was ahead.")
         if self.policy is not None:
             print(
                 "Every belief follows from what was sent, and the bound was never reached: the highest confidence is "
@@ -108,12 +148,12 @@ class LedgerCommand:
 
 
 @contextmanager
-def _opened(where: str) -> "Iterator[Ledger]":
-    """The ledger, for reading; its trouble is the user's to mend."""
+def _opened(where: str, beside: bool = False) -> "Iterator[Ledger]":
+    """The ledger, for reading or beside a gateway for mending; its trouble is the user's to mend."""
     from reticent.gateway.ledger import LedgerTrouble, open_ledger
 
     try:
-        with open_ledger(where, read_only=True) as ledger:
+        with open_ledger(where, read_only=not beside, beside=beside) as ledger:
             yield ledger
     except LedgerTrouble as trouble:
         raise InputError(str(trouble)) from trouble

@@ -67,6 +67,8 @@ def read_map(path: Path) -> dict[str, Any]:
         raise InputError(f"Cannot read the map {str(path)!r}: {error.strerror or error}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"The map {str(path)!r} is not TOML: {error}.") from error
+    except RecursionError as error:
+        raise InputError(f"The map {str(path)!r} is nested too deeply to be read. Write it flatter.") from error
 
 
 def table_map_of(found: dict[str, Any], name: str) -> TableMap:

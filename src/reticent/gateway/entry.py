@@ -35,6 +35,11 @@ COLUMNS = (
 # A time that no clock will say for three thousand years, and that every calendar still knows.
 LATEST = 1e11
 REALS = ("time", "measured", "spent_bits")
+WHOLES, TEXTS = ("number", "session", "step"), ("subject", "sensor", "policy", "before", "hash")
+# Whole numbers that every database and every reader of JSON holds exactly.
+MOST = 2**53
+# What a row that was damaged raises when it is read as an entry; InputError is a ValueError.
+NONSENSE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,12 @@ class Entry:
     """Hash of the entry before; empty for number 0."""
 
     def __post_init__(self) -> None:
-        if not self.subject or "\0" in self.subject or not _encodable(self.subject):
+        if not self.subject or "\0" in self.subject or not encodable(self.subject):
             raise InputError(f"A subject needs a name that can be written down, and {self.subject!r} is none.")
         if (self.symbol is None) != (self.sensor == STOP):
             raise InputError(f"A release has a symbol and a stop has none, but {self.sensor!r} has {self.symbol!r}.")
+        if max(self.number, self.session, self.step) >= MOST:
+            raise InputError(f"Entry {self.number} of {self.subject!r} has a number that nobody can have counted to.")
         if min(self.number, self.session, self.step) < 0 or (self.number == 0) != (self.before == ""):
             raise InputError(f"Entry {self.number} of {self.subject!r} does not say which entry was before it.")
         if not all(map(math.isfinite, (self.time, self.measured, self.spent_bits))):
@@ -110,8 +117,9 @@ def row_of(entry: Entry) -> tuple[Any, ...]:
 
 
 def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
-    """The entry of a row and the hash that was written with it; raises ValueError or TypeError on nonsense."""
+    """The entry of a row and the hash that was written with it; raises one of NONSENSE where it is none."""
     fields = dict(zip(COLUMNS, row, strict=True))
+    _check_types(fields)
     stored = fields.pop("hash")
     belief = tuple(tuple(map(float, cells)) for cells in json.loads(fields["belief"]))
     chances = None if fields["chances"] is None else tuple(map(float, json.loads(fields["chances"])))
@@ -119,10 +127,18 @@ def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
     return Entry(**{**fields, **numbers, "belief": belief, "chances": chances}), stored
 
 
+def _check_types(fields: dict[str, Any]) -> None:
+    """A database may hand back anything in place of what was written."""
+    texts = [*(fields[name] for name in TEXTS), fields["symbol"] or ""]
+    if not all(type(text) is str for text in texts) or not all(type(fields[name]) is int for name in WHOLES):
+        raise InputError("The row holds something else in place of a text or a whole number.")
+
+
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def _encodable(text: str) -> bool:
+def encodable(text: str) -> bool:
+    """Whether the text can be written down: half a pair of surrogates cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -3,12 +3,12 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from reticent.errors import InputError
-from reticent.gateway.entry import Entry
+from reticent.gateway.entry import COLUMNS, NONSENSE, REALS, Entry, entry_of, row_of
 from reticent.gateway.ledger import NO_HEAD, Head, Ledger
 
 ENDINGS = (".parquet", ".jsonl")
@@ -35,15 +35,38 @@ def write_export(ledger: Ledger, path: Path, subject: str | None = None) -> int:
 def read_heads(path: Path) -> dict[str, Head]:
     """Number and hash of each subject's newest entry in an export."""
     heads: dict[str, Head] = {}
-    try:
-        for subject, number, digest in _places(path):
-            heads[subject] = max(heads.get(subject, NO_HEAD), (number, digest))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "it holds something else"
-        raise InputError(f"{str(path)!r} cannot be read as an export of a ledger: {why}.") from error
+    with _told(path):
+        for subject, number, digest in _rows(path, ("subject", "number", "hash")):
+            heads[_text(subject)] = max(heads.get(subject, NO_HEAD), (int(number), _text(digest)))
     if not heads:
         raise InputError(f"The export {str(path)!r} holds no entries.")
     return heads
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """The entries of an export, each of which must have the hash that was written with it."""
+    with _told(path):
+        for row in _rows(path, COLUMNS):
+            entry, stored = entry_of(row)
+            if entry.hash != stored:
+                raise ValueError("its entries do not have their hashes")
+            yield entry
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What is wrong with an export, as a sentence."""
+    try:
+        yield
+    except (OSError, KeyError, *NONSENSE) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it holds something else"
+        raise InputError(f"{str(path)!r} cannot be read as an export of a ledger: {why}.") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a text is expected")
+    return value
 
 
 def _write_lines(ledger: Ledger, path: Path, subject: str | None) -> int:
@@ -58,47 +81,35 @@ def _write_lines(ledger: Ledger, path: Path, subject: str | None) -> int:
 
 
 def _row(entry: Entry, episode: int) -> dict[str, Any]:
-    return {
-        "episode": episode,
-        "step": entry.step,
-        "sensor": entry.sensor,
-        "symbol": entry.symbol,
-        "subject": entry.subject,
-        "session": entry.session,
-        "number": entry.number,
-        "time": entry.time,
-        "confidence": entry.confidence,
-        "spent_bits": entry.spent_bits,
-        "policy": entry.policy,
-        "hash": entry.hash,
-    }
+    """All columns of the ledger, so that whoever has the export can recompute what it says, and two more."""
+    return {"episode": episode, **dict(zip(COLUMNS, row_of(entry), strict=True)), "confidence": entry.confidence}
 
 
 def _write_parquet(lines: Path, path: Path) -> None:
     import polars as pl
 
-    whole, number = ("episode", "step", "session", "number"), ("time", "confidence", "spent_bits")
-    names = ("episode", "step", "sensor", "symbol", "subject", *whole[2:], *number, "policy", "hash")
-    kinds = dict.fromkeys(whole, pl.Int64()) | dict.fromkeys(number, pl.Float64())
-    schema = {name: kinds.get(name, pl.String()) for name in names}
+    kinds: dict[str, pl.DataType] = dict.fromkeys(("episode", "number", "session", "step"), pl.Int64())
+    kinds |= dict.fromkeys((*REALS, "confidence"), pl.Float64())
+    schema = {name: kinds.get(name, pl.String()) for name in ("episode", *COLUMNS, "confidence")}
     pl.scan_ndjson(lines, schema=schema).sink_parquet(path)
 
 
-def _places(path: Path) -> Iterator[tuple[str, int, str]]:
+def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """These columns of an export, row by row."""
     if path.suffix.lower() == ".parquet":
-        yield from _places_of_parquet(path)
+        yield from _rows_of_parquet(path, names)
         return
     with path.open(encoding="utf-8") as file:
         for line in file:
             row = json.loads(line)
-            yield row["subject"], int(row["number"]), row["hash"]
+            yield tuple(row[name] for name in names)
 
 
-def _places_of_parquet(path: Path) -> Iterator[tuple[str, int, str]]:
+def _rows_of_parquet(path: Path, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     import polars as pl
 
     try:
-        table = pl.scan_parquet(path).select("subject", pl.col("number").cast(int), "hash")
+        table = pl.scan_parquet(path).select(*names)
         rows = table.select(pl.len()).collect().item()
         for start in range(0, rows, ROWS_AT_ONCE):
             yield from table.slice(start, ROWS_AT_ONCE).collect().iter_rows()

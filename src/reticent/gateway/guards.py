@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from reticent.gateway.holds import STARTS_ANEW
 from reticent.gateway.ledger import LedgerTrouble
 from reticent.gateway.subjects import Place
 
@@ -16,12 +17,6 @@ _log = logging.getLogger("reticent.gateway")
 # The first one that holds comes first in what is shown.
 KINDS = ("stopped", "paused", "policy", "clock", "ledger", "broker")
 STOPPED = "The gateway was stopped: nothing is released any more. Start it again with `reticent serve`."
-PAUSED = "Paused by hand: nothing is released, also after a restart. Resume it to go on."
-# Ends a sentence that advises a new ledger.
-STARTS_ANEW = (
-    "there everybody starts from the prior. The provider does not: what it was told before it still knows, and the "
-    "bound holds anew, for what is said from then on."
-)
 
 
 class Troubles:
@@ -94,7 +89,8 @@ def clock_trouble(now: float, newest: float) -> str | None:
     moment = datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
     return (
         f"The clock went back: it was {moment} before. Set the clock right; releases go on by themselves once it is "
-        "past that."
+        "past that. If it is right now and was ahead before, start the gateway again and lift what is ahead: "
+        "`reticent ledger holds`."
     )
 
 

@@ -135,7 +135,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """A file of the page, or the stream of what happens."""
-        where = urlsplit(self.path)
+        try:
+            where = urlsplit(self.path)
+        except ValueError:
+            return self._say(400, "This is no address.")
         if not self._page.names(self.headers.get("Host", "")):
             return self._say(403, "This page is not served under that name.")
         if where.path in FILES:

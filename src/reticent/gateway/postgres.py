@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS, REALS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, HOLD, Head, Ledger, LedgerTrouble, judged
+from reticent.gateway.ledger import CLOSED, HOLD, MARK, PROBE, Head, Ledger, LedgerTrouble, judged, marks
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,6 +36,10 @@ TYPES = dict.fromkeys(COLUMNS, "text") | {
     **dict.fromkeys(REALS, "double precision"),
 }
 # Ordered by code points, as in SQLite. `belief` and `chances` stay text: a JSON type would not keep every digit.
+STAY = """
+CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON reticent.entries
+    FOR EACH STATEMENT EXECUTE FUNCTION reticent.refuse()
+"""
 SCHEMA = f"""
 CREATE SCHEMA reticent;
 CREATE TABLE reticent.version (number integer NOT NULL);
@@ -48,8 +52,7 @@ CREATE TABLE reticent.entries (
 );
 CREATE FUNCTION reticent.refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'entries are never changed or removed'; END $$;
-CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON reticent.entries
-    FOR EACH STATEMENT EXECUTE FUNCTION reticent.refuse();
+{STAY};
 CREATE TABLE reticent.delivered (subject text COLLATE "C" PRIMARY KEY, number bigint NOT NULL);
 CREATE TABLE reticent.held (name text COLLATE "C" PRIMARY KEY, why text);
 """
@@ -68,12 +71,7 @@ INSERT INTO entries ({", ".join(COLUMNS)})
 SELECT * FROM unnest({", ".join(f"%s::{TYPES[name]}[]" for name in COLUMNS)})
 ON CONFLICT DO NOTHING RETURNING subject, number
 """
-# Sorted, so that two gateways wait for each other in the same order.
-DELIVERED = """
-INSERT INTO delivered SELECT subject, max(number) FROM unnest(%s::text[], %s::bigint[]) AS sent(subject, number)
-GROUP BY subject ORDER BY subject COLLATE "C"
-ON CONFLICT (subject) DO UPDATE SET number = greatest(delivered.number, excluded.number)
-"""
+SET = ", ".join(f"{name} = %s" for name in COLUMNS)
 
 
 class PostgresLedger(Ledger):
@@ -103,12 +101,26 @@ class PostgresLedger(Ledger):
             with connection.transaction():
                 # If the server fails before this reaches its disk, the entries are sent once more: harmless.
                 connection.execute("SET LOCAL synchronous_commit TO off")
-                connection.execute(DELIVERED, ([e.subject for e in entries], [e.number for e in entries]))
+                with connection.cursor() as cursor:
+                    cursor.executemany(MARK.replace("?", "%s").encode(), marks(entries))
 
         self._tried(mark)
 
+    def mend(self, entries: Sequence[Entry]) -> None:
+        def mend(connection: Connection) -> None:
+            with connection.transaction():
+                connection.execute("DROP TRIGGER IF EXISTS entries_stay ON entries")
+                for entry in entries:
+                    _mend(connection, entry)
+                connection.execute(STAY)
+
+        self._tried(mend)
+
     def hold(self, name: str, why: str | None) -> None:
         self._tried(lambda connection: connection.execute(HOLD.replace("?", "%s").encode(), (name, why)))
+
+    def probe(self) -> None:
+        self._tried(lambda connection: connection.execute(PROBE))
 
     def check(self) -> None:
         """The server sees to its disk itself; pg_amcheck looks at it whole."""
@@ -243,6 +255,15 @@ def _written(connection: Connection, entries: Sequence[Entry]) -> set[tuple[str,
 def _stored_hash(connection: Connection, subject: str, number: int) -> str | None:
     rows = _asked(connection, "SELECT hash FROM entries WHERE subject = %s AND number = %s", subject, number)
     return rows[0][0] if rows else None
+
+
+def _mend(connection: Connection, entry: Entry) -> None:
+    """Where its place or, if that was damaged, its hash is found; else it is gone and comes back."""
+    row = row_of(entry)
+    for where, values in (("subject = %s AND number = %s", row[:2]), ("hash = %s", row[-1:])):
+        if connection.execute(f"UPDATE entries SET {SET} WHERE {where}".encode(), (*row, *values)).rowcount:
+            return
+    connection.execute(INSERT.encode(), [[value] for value in row])
 
 
 def _set_up(connection: Connection) -> None:

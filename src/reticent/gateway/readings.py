@@ -71,8 +71,11 @@ class Encoder:
         if model.fitted is None:
             return cls(model.sensors, symbols, None, (), ReadingKind("sample"), None)
         codebook, fitted = Codebook.of(model), model.fitted
-        features = tuple(fitted.get("features") or [codebook.mean.shape[1]] * len(model.sensors))
-        kind = ReadingKind(**fitted["reading"])
+        width = codebook.mean.shape[1]
+        features = tuple(fitted.get("features") or [width] * len(model.sensors))
+        if len(features) != len(model.sensors) or not all(0 < count <= width for count in features):
+            raise InputError(f"The model's features {list(features)} do not fit its sensors and codebook: fit it anew.")
+        kind = ReadingKind(**fitted.get("reading", {}))
         return cls(model.sensors, symbols, codebook, features, kind, fitted.get("interval"))
 
     def named(self, symbol: str) -> int:

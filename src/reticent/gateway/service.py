@@ -18,29 +18,28 @@ import numpy as np
 
 from reticent.errors import InputError
 from reticent.gateway.entry import STOP, Entry
-from reticent.gateway.guards import PAUSED, STOPPED, PolicyFileGuard, Troubles, clock_trouble, no_older
-from reticent.gateway.ledger import EVERYBODY, Ledger, LedgerTrouble
+from reticent.gateway.guards import STOPPED, PolicyFileGuard, Troubles, clock_trouble, no_older
+from reticent.gateway.holds import DRIFTED, PAUSED, SENTENCES, SKEW_SECONDS, clock_note
+from reticent.gateway.ledger import CLOCK, EVERYBODY, Damaged, Ledger, LedgerTrouble
 from reticent.gateway.messages import Message, Outgoing, Refused
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import ImpossibleReading, Runtime
 from reticent.gateway.subjects import Place, Subject, Subjects
-from reticent.gateway.turns import DRIFT, Turns
+from reticent.gateway.turns import Turns
 from reticent.gateway.view import SHOWN_SUBJECTS, View
 
 _log = logging.getLogger("reticent.gateway")
 
 SECONDS_BETWEEN_LOGS, SECONDS_BETWEEN_TRIES = 10.0, 5.0
-# The clocks of gateways that share a ledger differ by this much at most.
-SKEW_SECONDS = 5.0
+UNUSABLE = "the asked sensor said what cannot be sent, and nothing left: the provider can notice that"
 WHY = {
     "clock": "the subject's newest entry in the ledger is ahead of this gateway's clock; set the clocks right, and it "
-    "goes on by itself"
+    "goes on by itself at that time or, with `reticent ledger holds lift`, at once",
+    "unfit": UNUSABLE,
+    "impossible": UNUSABLE,
 }
 # What happens all the time is counted, and not logged.
 USUAL = frozenset(("released", "gathered", "not asked", "resting", "paused"))
-
-# What the ledger keeps in place of a sentence that another version may word otherwise.
-HELD_DRIFT, HELD_PAUSED = "drift", "paused"
 
 Event = dict[str, Any]
 
@@ -68,9 +67,10 @@ class Settings:
 
 @dataclass(eq=False)
 class _Batch:
-    """What one call decides, before it is on disk."""
+    """What one call decides, before it is on disk. `held` is what the ledger holds of those it concerns."""
 
     now: float
+    held: dict[str, str] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
 
@@ -102,8 +102,8 @@ class Gateway:
         self._subscribers: list[Callable[[Event], None]] = []
         self._troubles = Troubles(lambda: self._tell({"kind": "trouble"}))
         self._under_way: dict[Outgoing, Entry] = {}
-        # Not known before the ledger is first read, on its thread.
-        self._pause_on_disk: bool | None = None
+        # A pause, or its end, that was asked for here and is not in the ledger yet, whose thread is another.
+        self._pressed: bool | None = None
         self._resend_due = True
         # On this gateway's own clock: its start, and what it has written.
         self._newest_time = clock()
@@ -128,12 +128,12 @@ class Gateway:
         return self._troubles.has("stopped")
 
     def pause(self) -> None:
-        """Release nothing until resumed: at once, and by `remember` also after a restart."""
-        self.report("paused", PAUSED)
+        """Release nothing until resumed: at once here, and once the ledger is next used all that share it."""
+        self._press(True)
 
     def resume(self) -> None:
-        """Go on after a pause."""
-        self.report("paused", None)
+        """Go on after a pause, whoever made it."""
+        self._press(False)
 
     def stop(self) -> None:
         """Release nothing any more."""
@@ -158,9 +158,9 @@ class Gateway:
             self._troubles.put("policy", self._policy_file.trouble())
             self._troubles.put("clock", clock_trouble(batch.now, self._newest_time))
             try:
-                self._remember_pause()
+                batch.held = self._held({message.subject for message in messages})
                 if self._resend_due and self._in_order:
-                    sent = self._again()
+                    sent = self._again(batch)
                 for message in messages:
                     outcomes.append(self._take(message, batch))
                 sent += self._written(batch, outcomes)
@@ -177,10 +177,10 @@ class Gateway:
         return self.handle([])
 
     def remember(self) -> None:
-        """See to it that a pause, or its end, outlives the gateway."""
+        """See to it that a pause, or its end, outlives the gateway and is seen by others."""
         with self._lock:
             try:
-                self._remember_pause()
+                self._held(set())
             except LedgerTrouble as error:
                 self._troubles.put("ledger", str(error))
 
@@ -237,22 +237,43 @@ class Gateway:
         """Whether everything but the ledger is right; that is tried by using it."""
         return not self._troubles.beside("ledger")
 
-    def _remember_pause(self) -> None:
-        if self._pause_on_disk is None:
-            self._pause_on_disk = self._ledger.held(EVERYBODY) is not None
-            if self._pause_on_disk:
-                self._troubles.put("paused", PAUSED)
-        paused = self._troubles.has("paused")
-        if paused != self._pause_on_disk:
-            self._ledger.hold(EVERYBODY, HELD_PAUSED if paused else None)
-            self._pause_on_disk = paused
+    def _press(self, paused: bool) -> None:
+        with self._lock:
+            self._pressed = paused
+            self._troubles.put("paused", SENTENCES[PAUSED] if paused else None)
 
-    def _again(self) -> list[Outgoing]:
+    def _held(self, names: set[str]) -> dict[str, str]:
+        """Who of these is held in the ledger, and is everybody? What was asked for here is written first; else what
+        others have written counts."""
+        if self._pressed is not None:
+            self._ledger.hold(EVERYBODY, PAUSED if self._pressed else None)
+            self._pressed = None
+        held = self._ledger.held([EVERYBODY, *names, *(CLOCK + name for name in names)])
+        self._troubles.put("paused", SENTENCES[PAUSED] if EVERYBODY in held else None)
+        return held
+
+    def _again(self, batch: _Batch) -> list[Outgoing]:
         """Everything on disk that perhaps never left."""
-        entries = self._ledger.undelivered()
+        entries, damaged = self._ledger.undelivered()
         self._resend_due = False
         # What another gateway has delivered meanwhile is no longer under way here.
         self._under_way.clear()
+        for error in damaged:
+            self._quarantine(error, batch)
+        return self._once_more(entries)
+
+    def _missed(self, written: Sequence[Entry]) -> list[Outgoing]:
+        """What another gateway wrote before these entries and perhaps never sent: it leaves before them."""
+        first: dict[str, int] = {}
+        for entry in written:
+            first.setdefault(entry.subject, entry.number)
+        missed: list[Entry] = []
+        for name, number in self._ledger.delivered_up_to(first).items():
+            if number + 1 < first[name]:
+                missed += self._ledger.between(name, number + 1, first[name]).entries
+        return self._once_more([entry for entry in missed if _outgoing(entry) not in self._under_way])
+
+    def _once_more(self, entries: Sequence[Entry]) -> list[Outgoing]:
         if entries:
             _log.warning("%d releases on disk perhaps never left: they are sent again.", len(entries))
             self.counters["sent again"] += len(entries)
@@ -266,13 +287,25 @@ class Gateway:
         if not self._in_order:
             return "paused" if self._troubles.has("paused") else "trouble"
         subject = self._subjects.of(message.subject)
-        place = batch.places.get(message.subject) or self._place(message.subject, subject)
+        place = batch.places.get(message.subject) or self._place(message.subject, subject, batch)
         if place.time > batch.now + SKEW_SECONDS:
+            # Until somebody lifts it, which only the ledger tells.
+            subject.unsure = True
             return "clock"
         if untimely := subject.untimely(message, sensor, place.measured, batch.now, self.settings.stale):
             return untimely
         if place.blocked:
             return "blocked"
+        try:
+            return self._turn(message, sensor, subject, place, batch)
+        except InputError as error:
+            # The runtime would not let it pass: that is for somebody to look at.
+            place = batch.places.get(message.subject, place)
+            batch.places[message.subject] = replace(place, decision=None, held=str(error))
+            return "refused"
+
+    def _turn(self, message: Message, sensor: int, subject: Subject, place: Place, batch: _Batch) -> str:
+        """What becomes of a message that came in time, of a subject that may speak."""
         place, stop = self._turns.awake(message.subject, place, batch.now)
         batch.places[message.subject] = place
         batch.entries += stop
@@ -280,7 +313,10 @@ class Gateway:
             return "resting"
         if place.decision.sensor != sensor:
             return "not asked"
-        return self._release(message, subject, place, batch)
+        outcome = self._release(message, subject, place, batch)
+        if outcome in ("unknown", "unfit", "impossible"):
+            self.counters["asked but unusable"] += 1
+        return outcome
 
     def _release(self, message: Message, subject: Subject, place: Place, batch: _Batch) -> str:
         """What becomes of a message of the sensor that was asked."""
@@ -297,16 +333,14 @@ class Gateway:
         if time < batch.now - self.settings.stale or time <= place.measured:
             # A window that was begun before a long silence, or before another sensor was asked, ends only now.
             return "stale"
+        if time <= clock_note(batch.held, message.subject) and self._ledger.released_at(message.subject, time):
+            return "duplicate"
         try:
             place, entries = self._turns.release(message.subject, place, reading, time, batch.now)
         except ImpossibleReading:
             if self.settings.drift_check:
-                batch.places[message.subject] = replace(place, decision=None, blocked=DRIFT)
+                batch.places[message.subject] = replace(place, decision=None, held=DRIFTED)
             return "impossible"
-        except InputError as error:
-            # The runtime would not let it pass: that is for somebody to look at.
-            batch.places[message.subject] = replace(place, decision=None, blocked=str(error))
-            return "refused"
         batch.places[message.subject] = place
         batch.entries += entries
         return "released"
@@ -331,18 +365,45 @@ class Gateway:
             self.counters["windows with too few samples"] += 1
         return gathered.reading, gathered.time or time
 
-    def _place(self, name: str, subject: Subject) -> Place:
+    def _place(self, name: str, subject: Subject, batch: _Batch) -> Place:
         """Where the subject stands: as remembered, or as the ledger says if it may know better."""
-        if subject.place is not None and not subject.unsure:
-            return subject.place
-        found = self._turns.restored(self._ledger.last(name))
-        if subject.place is not None:
-            found = no_older(name, subject.place, found)
-        found = replace(found, blocked=self._held(name) or found.blocked)
+        known = subject.place
+        if known is not None and not subject.unsure and known.held == batch.held.get(name):
+            return known
+        try:
+            found = self._restored(name, known, batch)
+        except Damaged as error:
+            self._quarantine(error, batch)
+            found = replace(known or Place(self.runtime.first()), decision=None, held=batch.held[name])
         if found.blocked:
             _log.warning("Subject %r: %s", name, found.blocked)
         subject.place, subject.unsure = found, False
         return found
+
+    def _restored(self, name: str, known: Place | None, batch: _Batch) -> Place:
+        """Where the ledger says that the subject stands. Who checks no drift lifts what drift has held."""
+        found = self._turns.restored(self._ledger.last(name))
+        if batch.held.get(name) == DRIFTED and not self.settings.drift_check:
+            self._ledger.hold(name, None)
+            del batch.held[name]
+        held, unusable = batch.held.get(name), found.unusable
+        if known is not None:
+            found = no_older(name, known, found)
+            if known.held and not held:
+                # Somebody has looked at it: drift is counted anew.
+                found = replace(found, tallies={})
+        return replace(found, held=held, unusable=unusable)
+
+    def _quarantine(self, error: Damaged, batch: _Batch) -> None:
+        """Nothing more is released of the subject of a damaged entry, until somebody has mended and lifted it."""
+        name = error.subject
+        _log.warning("%s Nothing of this subject is released.", error)
+        if name is None:
+            return
+        batch.held |= self._ledger.held([name])
+        if name not in batch.held:
+            self._ledger.hold(name, str(error))
+            batch.held[name] = str(error)
 
     def _written(self, batch: _Batch, outcomes: list[str]) -> list[Outgoing]:
         """Write the batch; what is on disk may leave and holds from now on."""
@@ -352,7 +413,7 @@ class Gateway:
             self._try_ledger()
             self._settle(batch, set())
             return []
-        kept = self._ledger.append(batch.entries)
+        kept = self._appended(batch, outcomes)
         self._troubles.put("ledger", None)
         self._newest_time = max(self._newest_time, batch.now)
         refused = [entry for entry, written in zip(batch.entries, kept, strict=True) if not written]
@@ -365,13 +426,29 @@ class Gateway:
         for entry in written:
             self._view.remember(entry)
         self.counters["stopped"] += sum(entry.symbol is None for entry in written)
-        return [self._leaving(entry) for entry in written]
+        return [*self._missed(written), *(self._leaving(entry) for entry in written)]
+
+    def _appended(self, batch: _Batch, outcomes: list[str]) -> list[bool]:
+        """Which entries of the batch are on disk. Who turns out to be damaged is left out, and the others are tried."""
+        while True:
+            try:
+                return self._ledger.append(batch.entries)
+            except Damaged as error:
+                self._quarantine(error, batch)
+                own = [entry for entry in batch.entries if entry.subject == error.subject]
+                for _ in [entry for entry in own if entry.symbol is not None]:
+                    outcomes[outcomes.index("released")] = "blocked"
+                if not own:
+                    raise
+                batch.entries = [entry for entry in batch.entries if entry.subject != error.subject]
+                del batch.places[own[0].subject]
+                self._subjects.of(own[0].subject).unsure = True
 
     def _try_ledger(self) -> None:
         """Trouble with the ledger is over once it can be written. With nothing to write that is tried now and then."""
         if self._troubles.has("ledger") and time.monotonic() >= self._try_ledger_at:
             self._try_ledger_at = time.monotonic() + SECONDS_BETWEEN_TRIES
-            self._ledger.hold(EVERYBODY, HELD_PAUSED if self._pause_on_disk else None)
+            self._ledger.probe()
             self._troubles.put("ledger", None)
 
     def _settle(self, batch: _Batch, refused: set[str]) -> None:
@@ -390,25 +467,15 @@ class Gateway:
         self._resend_due = True
         self._troubles.put("ledger", str(error))
 
-    def _held(self, name: str) -> str | None:
-        """Why the subject was held back when it was last here. Who checks no drift lifts what drift has held."""
-        why = self._ledger.held(name)
-        if why != HELD_DRIFT:
-            return why
-        if self.settings.drift_check:
-            return DRIFT
-        self._ledger.hold(name, None)
-        return None
-
     def _hold_blocked(self, batch: _Batch) -> None:
         """Nothing more is released of who was blocked in this batch, even when the gateway forgets it or ends."""
         for name, place in batch.places.items():
-            if place.blocked:
+            if place.held and place.held != batch.held.get(name):
                 _log.warning("Subject %r: %s", name, place.blocked)
-                self._ledger.hold(name, HELD_DRIFT if place.blocked == DRIFT else place.blocked)
+                self._ledger.hold(name, place.held)
 
     def _leaving(self, entry: Entry) -> Outgoing:
-        sent = Outgoing(entry.subject, entry.session, entry.step, entry.sensor, entry.symbol)
+        sent = _outgoing(entry)
         self._under_way[sent] = entry
         self._tell({"kind": "stop" if entry.symbol is None else "release", **_fields(sent)})
         return sent
@@ -428,6 +495,10 @@ class Gateway:
     def _tell(self, event: Event) -> None:
         for callback in tuple(self._subscribers):
             callback(event)
+
+
+def _outgoing(entry: Entry) -> Outgoing:
+    return Outgoing(entry.subject, entry.session, entry.step, entry.sensor, entry.symbol)
 
 
 def _fields(sent: Outgoing) -> Event:

@@ -17,10 +17,26 @@ from typing import Any
 from urllib.parse import quote
 
 from reticent.gateway.entry import COLUMNS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, HOLD, NO_HEAD, Head, Ledger, LedgerTrouble, judged
+from reticent.gateway.ledger import (
+    CLOSED,
+    HOLD,
+    MARK,
+    MEND,
+    NO_HEAD,
+    PROBE,
+    Damaged,
+    Head,
+    Ledger,
+    LedgerTrouble,
+    judged,
+    marks,
+)
 
 APPLICATION, VERSION = 0x72746C67, 1
 BUSY_SECONDS = 1.0
+STAY = """
+CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END
+"""
 SCHEMA = f"""
 PRAGMA application_id={APPLICATION};
 PRAGMA user_version={VERSION};
@@ -30,25 +46,29 @@ CREATE TABLE entries (
     belief TEXT NOT NULL, spent_bits REAL NOT NULL, policy TEXT NOT NULL, before TEXT NOT NULL, hash TEXT NOT NULL,
     UNIQUE (subject, number)
 );
-CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
+{STAY};
 CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;
 CREATE TABLE delivered (subject TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE held (name TEXT PRIMARY KEY, why TEXT) WITHOUT ROWID;
 """
+INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _log = logging.getLogger(__name__)
 
 
 class SqliteLedger(Ledger):
     """A ledger in one file, with its -wal, -shm and .lock beside it."""
 
-    def __init__(self, path: str | Path, read_only: bool = False) -> None:
+    def __init__(self, path: str | Path, read_only: bool = False, beside: bool = False) -> None:
         self._path = Path(path).absolute()
         self._lock: int | None = None
         self._connection: sqlite3.Connection | None = None
         self._identities: dict[Path, tuple[int, int]] = {}
         try:
             with self._told():
-                self._open(read_only)
+                if read_only or beside:
+                    self._open_beside(read_only)
+                else:
+                    self._open()
         except BaseException:
             self.close()
             raise
@@ -58,22 +78,35 @@ class SqliteLedger(Ledger):
             heads = {subject: _head(connection, subject) for subject in {entry.subject for entry in entries}}
             verdicts = judged(entries, heads, lambda *place: _stored_hash(connection, *place))
             rows = [row_of(entry) for entry, verdict in zip(entries, verdicts, strict=True) if verdict is None]
-            connection.executemany(
-                f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})", rows
-            )
+            connection.executemany(INSERT, rows)
         return [verdict is not False for verdict in verdicts]
 
     def mark_delivered(self, entries: Sequence[Entry]) -> None:
         # If the machine fails before this reaches the disk, the entries are sent once more, which is harmless.
         with self._transaction("NORMAL") as connection:
-            connection.executemany(
-                "INSERT INTO delivered VALUES (?, ?) ON CONFLICT DO UPDATE SET number = max(number, excluded.number)",
-                [(entry.subject, entry.number) for entry in entries],
-            )
+            connection.executemany(MARK, marks(entries))
+
+    def mend(self, entries: Sequence[Entry]) -> None:
+        columns = ", ".join(f"{name} = ?" for name in COLUMNS)
+        with self._transaction("FULL") as connection:
+            connection.execute("DROP TRIGGER IF EXISTS entries_stay")
+            for entry in entries:
+                row = row_of(entry)
+                # What is left of it has its place or, where that was damaged, its hash.
+                for where, values in (("subject = ? AND number = ?", row[:2]), ("hash = ?", row[-1:])):
+                    if connection.execute(f"UPDATE entries SET {columns} WHERE {where}", (*row, *values)).rowcount:
+                        break
+                else:
+                    connection.execute(INSERT, row)
+            connection.execute(STAY)
 
     def hold(self, name: str, why: str | None) -> None:
         with self._transaction("FULL") as connection:
             connection.execute(HOLD, (name, why))
+
+    def probe(self) -> None:
+        with self._transaction("FULL") as connection:
+            connection.execute(PROBE)
 
     def check(self) -> None:
         """Does the index lead to all entries? A scratch on it could hide some."""
@@ -111,12 +144,13 @@ class SqliteLedger(Ledger):
                 connection.rollback()
             self._same_files()
 
-    def _open(self, read_only: bool) -> None:
-        if read_only:
-            self._check_kind()
-            self._connection = self._for_reading()
-            self._check_version()
-            return
+    def _open_beside(self, read_only: bool) -> None:
+        """Without the lock of the one gateway, which may run: to read it, or to lift holds and mend entries."""
+        self._check_kind()
+        self._connection = self._for_reading() if read_only else _connect(self._path, "mode=rw")
+        self._check_version()
+
+    def _open(self) -> None:
         lock = self._take_lock()
         if not os.path.lexists(self._path):
             self._create(lock)
@@ -268,12 +302,18 @@ SENTENCES = {
 def _connect(path: Path, how: str) -> sqlite3.Connection:
     where = f"file:{quote(str(path))}?{how}"
     # The ledger sees to its thread itself, and begins its transactions itself.
-    return sqlite3.connect(where, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(where, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    # Text that is none damages the entry that it is in, and not every query that meets it.
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+    return connection
 
 
 def _head(connection: sqlite3.Connection, subject: str) -> Head:
     query = "SELECT number, hash FROM entries WHERE subject = ? ORDER BY number DESC LIMIT 1"
-    return connection.execute(query, (subject,)).fetchone() or NO_HEAD
+    number, digest = connection.execute(query, (subject,)).fetchone() or NO_HEAD
+    if type(number) is not int or type(digest) is not str:
+        raise Damaged(subject, f"The newest entry of subject {subject!r} has lost its number or hash. {MEND}")
+    return number, digest
 
 
 def _stored_hash(connection: sqlite3.Connection, subject: str, number: int) -> str | None:

@@ -35,22 +35,53 @@ class Lines:
         return self.feed(b"\n")
 
 
+class Sink:
+    """Where releases go, one line each: perhaps a file or a pipe that was there before this process.
+
+    A predecessor that was killed within a line has left the first part of it. What it was writing is on disk as not
+    delivered, so that it is what comes first now; unless another gateway has delivered it meanwhile.
+    """
+
+    def __init__(self, gateway: Gateway, descriptor: int) -> None:
+        self._gateway, self._descriptor = gateway, descriptor
+        self._written = False
+
+    def send(self, sent: list[Outgoing]) -> None:
+        """Write all of it, then say so."""
+        if not sent:
+            return
+        cut_off = not self._written and (self._gateway.needs_time or self._gateway.counters["sent again"] > 0)
+        self._written = True
+        self._write((b"\n" if cut_off else b"") + b"".join(out.to_json() + b"\n" for out in sent))
+        self._gateway.delivered(sent)
+
+    def _write(self, lines: bytes) -> None:
+        left = memoryview(lines)
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError as error:
+            gone = isinstance(error, BrokenPipeError)
+            why = "Nobody reads the releases any more" if gone else f"The releases cannot be written ({error.strerror})"
+            raise InputError(f"{why}. What did not get through is on disk and sent again at the next start.") from None
+
+
 def serve_stdio(gateway: Gateway, source: int, sink: int, ended: Callable[[], bool]) -> None:
     """Until the source ends, the gateway is stopped, or it is time to end: what was begun is always finished."""
     try:
-        _serve(gateway, source, sink, ended)
+        _serve(gateway, source, Sink(gateway, sink), ended)
     finally:
         gateway.remember()
 
 
-def _serve(gateway: Gateway, source: int, sink: int, ended: Callable[[], bool]) -> None:
+def _serve(gateway: Gateway, source: int, sink: Sink, ended: Callable[[], bool]) -> None:
     lines = Lines()
-    _send(gateway, gateway.resend(), sink)
+    sink.send(gateway.resend())
     while not (ended() or gateway.stopped):
         ready, _, _ = select.select([source], [], [], IDLE_SECONDS)
         piece = os.read(source, AT_ONCE) if ready else None
         found = lines.rest() if piece == b"" else lines.feed(piece or b"")
-        _send(gateway, gateway.handle(_messages(gateway, found)), sink)
+        sink.send(gateway.handle(_messages(gateway, found)))
         if piece == b"":
             return
 
@@ -63,16 +94,3 @@ def _messages(gateway: Gateway, lines: list[bytes]) -> list[Message]:
         except Refused as refused:
             gateway.refuse(refused)
     return messages
-
-
-def _send(gateway: Gateway, sent: list[Outgoing], sink: int) -> None:
-    """Write all of it, then say so."""
-    left = memoryview(b"".join(out.to_json() + b"\n" for out in sent))
-    try:
-        while left:
-            left = left[os.write(sink, left) :]
-    except OSError as error:
-        gone = isinstance(error, BrokenPipeError)
-        why = "Nobody reads the releases any more" if gone else f"The releases cannot be written ({error.strerror})"
-        raise InputError(f"{why}. What did not get through is on disk and sent again at the next start.") from None
-    gateway.delivered(sent)

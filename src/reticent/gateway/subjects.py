@@ -4,13 +4,12 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from reticent.gateway.drift import Tally
+from reticent.gateway.holds import AHEAD_SECONDS, sentence_of
 from reticent.gateway.messages import Message
 from reticent.gateway.readings import Window
 from reticent.gateway.runtime import Decision, Standing
 
 REMEMBERED_IDS = 16
-# Clocks of sensors differ by this much at most. A reading from further ahead would make those after it look old.
-AHEAD_SECONDS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +17,8 @@ class Place:
     """Where a subject stands. All of it but `measured` follows from what was sent, and from the clock.
 
     `number`, `hash`, `time` and `measured` are of its newest entry in the ledger. `decision` waits for a reading; there
-    is none while the subject rests, and before it was made. `blocked` says why nothing more is released, and how to
-    mend it.
+    is none while the subject rests, and before it was made. `held`: why nothing more is released, as the ledger keeps
+    it. `unusable`: why nothing can be, as long as the newest entry is this one and the policy this one.
     """
 
     standing: Standing
@@ -30,7 +29,13 @@ class Place:
     resting_since: float | None = None
     decision: Decision | None = None
     tallies: dict[int, Tally] = field(default_factory=dict)
-    blocked: str | None = None
+    held: str | None = None
+    unusable: str | None = None
+
+    @property
+    def blocked(self) -> str | None:
+        """Why nothing more is released, and how to mend it."""
+        return sentence_of(self.held) or self.unusable
 
 
 @dataclass(eq=False, slots=True)

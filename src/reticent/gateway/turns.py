@@ -12,16 +12,11 @@ import numpy as np
 
 from reticent.gateway.drift import Tally
 from reticent.gateway.entry import STOP, Entry
-from reticent.gateway.guards import STARTS_ANEW
+from reticent.gateway.holds import DRIFTED, STARTS_ANEW
 from reticent.gateway.ledger import standing_of
 from reticent.gateway.runtime import Runtime, Sent, Standing
 from reticent.gateway.subjects import Place
 
-DRIFT = (
-    "What this subject's sensors say no longer fits the model, so nothing more of it is released, also after a "
-    "restart. If you know why and it may go on, start with --no-drift-check. Else fit and train anew on recordings "
-    "like these and start with a ledger of its own; "
-) + STARTS_ANEW
 OTHER_POLICY = (
     "The ledger holds this subject's belief under another policy file, which does not carry over. Start with that "
     "policy file, or with a ledger of its own; "
@@ -61,9 +56,9 @@ class Turns:
             return Place(self.runtime.first())
         place = Place(standing_of(last), last.number, last.hash, last.time, last.measured)
         if last.policy != self.runtime.digest:
-            return replace(place, blocked=OTHER_POLICY)
+            return replace(place, unusable=OTHER_POLICY)
         if not self.runtime.could_be(place.standing):
-            return replace(place, blocked=STRANGE)
+            return replace(place, unusable=STRANGE)
         return replace(place, resting_since=last.time) if last.sensor == STOP else place
 
     def awake(self, name: str, place: Place, now: float) -> tuple[Place, list[Entry]]:
@@ -92,7 +87,7 @@ class Turns:
         tallies = self._counted(place.tallies, sensor, sent)
         place = Place(standing, entry.number, entry.hash, entry.time, measured, tallies=tallies)
         if self.drift_check and tallies[sensor].drifted:
-            return replace(place, blocked=DRIFT), [entry]
+            return replace(place, held=DRIFTED), [entry]
         place, more = self._asked(name, place, now, rng)
         return place, [entry, *more]
 

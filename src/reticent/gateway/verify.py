@@ -41,6 +41,8 @@ class Verdict:
     highest_confidence: float
     most_bits: float
     fault: Fault | None
+    clocks_set_back: int = 0
+    """Stops by which an operator had times count anew, after a clock that was ahead."""
 
 
 @dataclass
@@ -51,6 +53,7 @@ class _Seen:
     entries: int = 0
     highest_confidence: float = 0.0
     most_bits: float = 0.0
+    clocks_set_back: int = 0
     place: tuple[str, int] = ("", 0)
 
     def add(self, entry: Entry) -> None:
@@ -82,7 +85,8 @@ def verify(ledger: Ledger, runtime: "Runtime | None" = None, heads: Mapping[str,
         fault = Fault(subject, number, f"Entry {number} of subject {subject!r} {error}")
     except LedgerTrouble as error:
         fault = Fault(*seen.place, str(error))
-    return Verdict(seen.subjects, seen.entries, seen.highest_confidence, seen.most_bits, fault)
+    found = (seen.subjects, seen.entries, seen.highest_confidence, seen.most_bits)
+    return Verdict(*found, fault, seen.clocks_set_back)
 
 
 def _verify_subject(ledger: Ledger, subject: str, runtime: "Runtime | None", head: Head, seen: _Seen) -> None:
@@ -96,6 +100,7 @@ def _verify_subject(ledger: Ledger, subject: str, runtime: "Runtime | None", hea
             _check_follows(runtime, before, entry)
             _check_bound(runtime, entry)
         seen.add(entry)
+        seen.clocks_set_back += before is not None and _sets_back(before, entry)
         before = entry
         seen.place = subject, entry.number + 1
     if before is None or before.number < head[0]:
@@ -109,6 +114,8 @@ def _check_continues(before: Entry | None, entry: Entry) -> None:
         raise _NotSo(f"comes where entry {expected} should: entries are missing.")
     if entry.before != ("" if before is None else before.hash):
         raise _NotSo("does not hold the hash of the entry before it: the chain is broken.")
+    if before is not None and _sets_back(before, entry):
+        return _check_ends_session(before, entry)
     if before is not None and entry.time < before.time:
         raise _NotSo("is older than the entry before it.")
     if before is not None and not _later(before, entry):
@@ -118,6 +125,16 @@ def _check_continues(before: Entry | None, entry: Entry) -> None:
     step = before.step + 1 if before is not None and goes_on else 0
     if not (goes_on or entry.session == started) or entry.step != step:
         raise _NotSo(f"is step {entry.step} of session {entry.session}, which cannot follow the entry before it.")
+
+
+def _sets_back(before: Entry, entry: Entry) -> bool:
+    """Whether this is a stop by which times count anew: see `reticent.gateway.holds`."""
+    return entry.symbol is None and entry.time < before.time and entry.measured <= before.measured
+
+
+def _check_ends_session(before: Entry, entry: Entry) -> None:
+    if (entry.session, entry.step) != (before.session, before.step + (before.symbol is not None)):
+        raise _NotSo("sets the clock back, but does not end the session that it is in.")
 
 
 def _later(before: Entry, entry: Entry) -> bool:

@@ -57,5 +57,5 @@ class PolicyFile:
             return cls(header["kind"], task, header["settings"], arrays, header["provenance"])
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(f"The header of {str(path)!r} is damaged ({type(error).__name__}: {error}).") from error

@@ -34,9 +34,12 @@ class Codebook:
         """The codebook that a fitted model was stored with."""
         if model.fitted is None:
             raise InputError("This model was not fitted to recordings, so it does not know what readings look like.")
-        arrays = {name: np.asarray(array, float) for name, array in model.fitted["codebook"].items()}
         sensors, symbols = len(model.sensors), len(model.symbols)
-        features = arrays["mean"].shape[-1]
+        try:
+            arrays = {name: np.asarray(array, float) for name, array in model.fitted["codebook"].items()}
+            features = arrays["mean"].shape[-1]
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
+            raise InputError("The codebook of the model file holds something else than tables of numbers.") from error
         shapes = {
             "mean": (sensors, features),
             "deviation": (sensors, features),

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from reticent.errors import InputError
+from reticent.problem.fitted import check_fitted
+from reticent.problem.merging import label_symbols, value_symbols
 
 ROW_SUM_TOLERANCE, ROUNDING = 1e-5, 1e-12
 
@@ -34,6 +36,8 @@ class ReleaseModel:
     def __post_init__(self) -> None:
         for axis in ("secrets", "useful", "sensors", "symbols"):
             object.__setattr__(self, axis, _names(axis, getattr(self, axis)))
+        _check_no_merged(self.symbols, self.useful)
+        check_fitted(self.fitted)
         pairs = (len(self.secrets), len(self.useful))
         prior = _table("prior", self.prior, pairs, "[secret][useful]")
         shape = (len(self.sensors), *pairs, len(self.symbols))
@@ -74,7 +78,9 @@ class ReleaseModel:
         sensors, symbols = _names("sensors", problem["sensors"]), _names("symbols", symbols)
         uniform = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
         prior = uniform if problem.get("prior") is None else _array("prior", problem["prior"])
-        return cls(prior, channel, secrets, useful, sensors, symbols, problem.get("fitted"))
+        fitted = problem.get("fitted")
+        check_fitted(fitted)
+        return cls(prior, channel, secrets, useful, sensors, symbols, fitted)
 
 
 def read_problem(path: str | Path) -> ReleaseModel:
@@ -89,7 +95,12 @@ def read_problem(path: str | Path) -> ReleaseModel:
         problem = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{str(path)!r} is not JSON that can be read: {error}.") from error
-    return ReleaseModel.from_json(problem)
+    try:
+        return ReleaseModel.from_json(problem)
+    except RecursionError as error:
+        raise InputError(
+            f"The problem file {str(path)!r} is nested too deeply to be read. Write it flatter."
+        ) from error
 
 
 def _names(axis: str, names: Any) -> tuple[str, ...]:
@@ -97,11 +108,23 @@ def _names(axis: str, names: Any) -> tuple[str, ...]:
         raise InputError(f"{axis} must be a list of names, but is {names!r}.")
     if not names:
         raise InputError(f"{axis} is empty: at least one name is needed.")
+    if odd := [name for name in names if not _encodable(name)]:
+        raise InputError(f"{axis} has the name {odd[0]!r}, which holds half a character and cannot be written down.")
     if "" in names:
         raise InputError(f"{axis} has an unnamed entry at position {list(names).index('')}.")
     if len(set(names)) < len(names):
         raise InputError(f"{axis} has a name twice: {sorted(n for n in set(names) if list(names).count(n) > 1)}.")
     return tuple(names)
+
+
+def _check_no_merged(symbols: Sequence[str], useful: Sequence[str]) -> None:
+    """What is sent in place of readings must not be taken for a reading."""
+    merged = {*label_symbols(True, useful), *value_symbols(True, useful), *label_symbols(False, useful)}
+    if taken := sorted(merged & set(symbols)):
+        raise InputError(
+            f"The symbol {taken[0]!r} has the name of what is sent in place of readings that must not be seen, so the "
+            "two could not be told apart. Rename it."
+        )
 
 
 def _array(name: str, values: Any) -> np.ndarray:
@@ -123,6 +146,14 @@ def _table(name: str, values: Any, shape: tuple[int, ...], legend: str) -> np.nd
     if (array < 0).any():
         raise InputError(f"{name} holds a negative probability at {_first(array < 0)}.")
     return array
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _first(mask: np.ndarray) -> list[int]:

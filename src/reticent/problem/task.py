@@ -1,6 +1,7 @@
 """A task: one model, what is wanted of it, and how the bound is enforced. All that a policy file must remember."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -91,9 +92,15 @@ def _bound_to_json(bound: Bound) -> dict[str, float]:
             return {"expected_information_bits": bits}
 
 
+BOUNDS: dict[str, Callable[[float], Bound]] = {
+    "confidence": ConfidenceBound,
+    "information_bits": InformationBound,
+    "expected_information_bits": ExpectedInformationBound,
+}
+
+
 def _bound_from_json(bound: dict[str, Any]) -> Bound:
-    if "confidence" in bound:
-        return ConfidenceBound(float(bound["confidence"]))
-    if "information_bits" in bound:
-        return InformationBound(float(bound["information_bits"]))
-    return ExpectedInformationBound(float(bound["expected_information_bits"]))
+    if len(bound) != 1 or not bound.keys() <= BOUNDS.keys():
+        raise InputError(f"A task has one bound, of {' or '.join(BOUNDS)}, but this has {sorted(bound)}. Give one.")
+    [(kind, limit)] = bound.items()
+    return BOUNDS[kind](float(limit))

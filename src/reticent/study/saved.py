@@ -100,7 +100,7 @@ class JsonCells(Saved):
     def read(self, path: Path) -> Any:
         try:
             return json.loads(path.read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
 
     def shaped(self, row: Row) -> Row:

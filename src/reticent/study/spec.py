@@ -144,6 +144,8 @@ def _toml(path: Path) -> dict[str, Any]:
         raise InputError(f"Cannot read the sweep file {str(path)!r}: {error.strerror or error}.") from error
     except ValueError as error:
         raise InputError(f"{str(path)!r} is not TOML that can be read: {error}.") from error
+    except RecursionError as error:
+        raise InputError(f"The sweep file {str(path)!r} is nested too deeply to be read. Write it flatter.") from error
 
 
 def _problems(path: Path, names: list[str]) -> Iterator[Problem]:
