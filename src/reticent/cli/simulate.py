@@ -12,11 +12,14 @@ from tyro.conf import Positional, arg
 from reticent.cli.broker import BrokerOptions
 from reticent.cli.options import check_seed
 from reticent.errors import InputError
+from reticent.gateway.sessions import STAYS
 
 if TYPE_CHECKING:
     from reticent.gateway.messages import Message
     from reticent.gateway.simulate import Source
     from reticent.problem.model import ReleaseModel
+
+ENDING = ".safetensors"
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Simulate:
     episodes: int = 10
     """Episodes of everybody; 0 goes on until it is ended."""
     pace: Annotated[PaceOptions, arg(name="")] = field(default_factory=PaceOptions)
+    stays: float = STAYS
+    """Chance that a person's useful value stays the same in the next episode; recordings have their own (--data)."""
     data: Path | None = None
     """For a fitted model: play the recordings in this folder, readings and all, instead of drawing."""
     map: Path | None = None
@@ -64,6 +69,7 @@ class Simulate:
         if self.map is not None and self.data is None:
             raise InputError("--map goes with --data.")
         source, pace = self._source(), Pace(**vars(self.pace))
+        self._tell()
         if self.on == "mqtt":
             import asyncio
 
@@ -78,7 +84,18 @@ class Simulate:
         model = _model(self.problem)
         if self.data is not None:
             return self._recorded(model, self.data)
-        return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed)
+        return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed, self.stays)
+
+    def _tell(self) -> None:
+        """What to expect of a gateway that these readings go to, on standard error."""
+        from reticent.gateway.forecast import forecast_file
+        from reticent.gateway.sessions import ASSUMPTION
+
+        if self.data is None:
+            print(f"reticent: the useful value stays in the next episode with chance {self.stays:g}.", file=sys.stderr)
+        found = forecast_file(self.problem, self.stays) if self.problem.endswith(ENDING) else None
+        if found is not None:
+            print(f"reticent: {found.silence}\nreticent: {ASSUMPTION}\nreticent: {found.informed}", file=sys.stderr)
 
     def _recorded(self, model: "ReleaseModel", folder: Path) -> "Source":
         from reticent.gateway.simulate import Names, Recorded
@@ -94,7 +111,7 @@ def _model(problem: str) -> "ReleaseModel":
     from reticent.cli.options import model_of
     from reticent.policy.store import PolicyFile
 
-    return PolicyFile.load(problem).task.model if problem.endswith(".safetensors") else model_of(problem)
+    return PolicyFile.load(problem).task.model if problem.endswith(ENDING) else model_of(problem)
 
 
 def _print(messages: "list[Message]") -> None:

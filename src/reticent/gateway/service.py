@@ -23,6 +23,7 @@ from reticent.gateway.ledger import EVERYBODY, Ledger, LedgerTrouble
 from reticent.gateway.messages import Message, Outgoing, Refused
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import ImpossibleReading, Runtime
+from reticent.gateway.sessions import EXHAUSTED
 from reticent.gateway.subjects import Place, Subject, Subjects
 from reticent.gateway.turns import DRIFT, Turns
 from reticent.gateway.view import SHOWN_SUBJECTS, View
@@ -37,7 +38,7 @@ WHY = {
     "goes on by itself"
 }
 # What happens all the time is counted, and not logged.
-USUAL = frozenset(("released", "gathered", "not asked", "resting", "paused"))
+USUAL = frozenset(("released", "gathered", "not asked", "resting", "nothing left", "paused"))
 
 # What the ledger keeps in place of a sentence that another version may word otherwise.
 HELD_DRIFT, HELD_PAUSED = "drift", "paused"
@@ -202,6 +203,8 @@ class Gateway:
             chosen = self._subjects.get(subject) if subject else None
             return {
                 **self._view.about,
+                "asked": subject,
+                "most_in_memory": self.settings.subjects,
                 "trouble": self._troubles.sentence,
                 "paused": self._troubles.has("paused"),
                 "stopped": self.stopped,
@@ -277,7 +280,7 @@ class Gateway:
         batch.places[message.subject] = place
         batch.entries += stop
         if place.decision is None:
-            return "resting"
+            return "nothing left" if place.exhausted else "resting"
         if place.decision.sensor != sensor:
             return "not asked"
         return self._release(message, subject, place, batch)
@@ -381,6 +384,8 @@ class Gateway:
             if name in refused:
                 subject.unsure = True
                 continue
+            if place.exhausted and not (subject.place and subject.place.exhausted):
+                _log.warning("Subject %r: %s", name, EXHAUSTED)
             subject.place = place
 
     def _distrust(self, batch: _Batch, error: LedgerTrouble) -> None:

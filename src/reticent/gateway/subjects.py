@@ -18,8 +18,8 @@ class Place:
     """Where a subject stands. All of it but `measured` follows from what was sent, and from the clock.
 
     `number`, `hash`, `time` and `measured` are of its newest entry in the ledger. `decision` waits for a reading; there
-    is none while the subject rests, and before it was made. `blocked` says why nothing more is released, and how to
-    mend it.
+    is none while the subject rests, and before it was made. `exhausted`: there will be none any more, because nothing
+    is left to say. `blocked` says why nothing more is released, and how to mend it.
     """
 
     standing: Standing
@@ -29,6 +29,7 @@ class Place:
     measured: float = float("-inf")
     resting_since: float | None = None
     decision: Decision | None = None
+    exhausted: bool = False
     tallies: dict[int, Tally] = field(default_factory=dict)
     blocked: str | None = None
 
