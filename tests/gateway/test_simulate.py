@@ -53,6 +53,21 @@ def test_the_secret_stays_and_the_useful_value_changes():
     assert "p7" not in {message.subject for message in source.moment()}
 
 
+@pytest.mark.parametrize("stays", [0.0, 0.25, 1.0])
+def test_the_useful_value_stays_as_often_as_was_asked(stays):
+    """One of three values, drawn anew, is the same by chance too: within four deviations over 900 people."""
+    people = [f"p{i}" for i in range(900)]
+    source, expected = Drawn(synthetic(), people, 1, stays), stays + (1 - stays) / 3
+    useful = source._useful.copy()
+    source.begin()
+    together = (source._useful == useful).mean()
+    useful = source._useful.copy()
+    for who in people:
+        source.change(who)
+    for share in (together, (source._useful == useful).mean()):
+        assert share == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 900))
+
+
 def test_the_same_seed_says_the_same():
     first, again, other = (list(Drawn(synthetic(), ["ada"], seed).moment()) for seed in (1, 1, 2))
     assert first == again
@@ -118,7 +133,9 @@ def test_a_gateway_that_ends_ends_the_sensors(tmp_path):
         assert json.loads(sensors.stdout.readline())["sensor"] == "a0"
         sensors.stdout.close()
         assert sensors.wait(20) == 0
-        assert sensors.stderr.read() == b""
+        assert sensors.stderr.read().splitlines() == [
+            b"reticent: the useful value stays in the next episode with chance 0.25."
+        ]
 
 
 def test_what_cannot_be_simulated_is_told(tmp_path):
@@ -126,6 +143,7 @@ def test_what_cannot_be_simulated_is_told(tmp_path):
         ({"problem": "synthetic", "subjects": 0}, "--subjects"),
         ({"problem": "synthetic", "episodes": -1}, "--episodes"),
         ({"problem": "synthetic", "seed": -1}, "--seed"),
+        ({"problem": "synthetic", "stays": 1.5}, "--stays is a chance from 0 to 1, not 1.5"),
         ({"problem": "synthetic", "data": tmp_path}, "reticent fit"),
         ({"problem": "synthetic", "pace": PaceOptions(speed=0.0)}, "--speed"),
         ({"problem": str(tmp_path / "none.json")}, "Cannot read"),

@@ -47,8 +47,6 @@ class Simulate:
     episodes: int = 10
     """Episodes of everybody; 0 goes on until it is ended."""
     pace: Annotated[PaceOptions, arg(name="")] = field(default_factory=PaceOptions)
-    stays: float = STAYS
-    """Chance that a person's useful value stays the same in the next episode; recordings have their own (--data)."""
     data: Path | None = None
     """For a fitted model: play the recordings in this folder, readings and all, instead of drawing."""
     map: Path | None = None
@@ -58,6 +56,8 @@ class Simulate:
     mqtt: Annotated[BrokerOptions, arg(name="")] = field(default_factory=BrokerOptions)
     seed: int = 0
     """Seed of people and readings."""
+    stays: float = STAYS
+    """Chance that a person's useful value stays the same in the next episode; recordings have their own (--data)."""
 
     def run(self) -> None:
         """Play until the episodes are over, or nobody listens."""
