@@ -1,6 +1,7 @@
 """What is expected of a gateway before it runs: by other means, the same."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,6 +177,12 @@ def test_simulate_tells_what_to_expect(tmp_path, capfd):
     assert "nothing left to say" in err or "something to say" in err
     assert ASSUMPTION in err
     assert "after 50 % of sessions, a provider who knows when reaches the bound for" in err
+
+
+@pytest.mark.parametrize("page", ["gateway.md", "ledger.md"])
+def test_the_guides_say_the_same_sentence(page):
+    words = (Path(__file__).parents[2] / "docs" / page).read_text().replace("\n> ", " ")
+    assert f"> {ASSUMPTION}\n" in words
 
 
 def test_of_a_policy_that_no_gateway_serves_nothing_is_expected(tmp_path):
