@@ -147,7 +147,8 @@ def test_train_then_evaluate_from_the_file_alone(run, tmp_path, recipe):
     assert code == 0
     assert "violation rate" in out
     # Of every session less is left to say, which a gateway's operator learns beforehand.
-    assert "there is nothing left to say: the gateway is silent from then on (estimate" in out
+    assert "Session after session on a gateway: " in out
+    assert "(estimate, 40 simulated subjects" in out
     assert ASSUMPTION in out
 
 

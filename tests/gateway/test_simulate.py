@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from reticent.gateway.demo import POLICY, VISITORS, Visitors, demo_model
 from reticent.gateway.messages import parse_line, parse_payload
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import Runtime
+from reticent.gateway.sessions import ASSUMPTION
 from reticent.gateway.simulate import Drawn, Names, Pace, Recorded, line, play
 from reticent.problem.model import read_problem
 from reticent.problem.synthetic import synthetic, two_binary_sensors
@@ -123,6 +125,7 @@ def test_simulate_into_serve(tmp_path):
     told = [json.loads(each) for each in served.stdout.splitlines()]
     assert {each["subject"] for each in told} == {"person 1", "person 2", "person 3"}
     assert b"received 216" in served.stderr
+    assert ASSUMPTION.encode() in served.stderr
 
 
 def test_a_gateway_that_ends_ends_the_sensors(tmp_path):
@@ -198,6 +201,19 @@ def test_the_demo_policy_is_for_the_demo_problem():
     assert runtime.task.model.useful == model.useful
     assert runtime.task.enforce == "coarsen"
     assert POLICY.stat().st_size < 50_000
+
+
+def test_the_demo_says_how_often_visitors_go_on_doing_the_same_and_what_that_tells():
+    with subprocess.Popen([*RETICENT, "serve", "--demo"], stdout=subprocess.DEVNULL, stderr=-1, text=True) as command:
+        assert command.stderr is not None
+        said = next(line for line in command.stderr if "in this demo" in line)
+        command.terminate()
+        assert command.wait(20) == 0
+    assert "come for 7 sessions, and after 25 % of them go on doing the same" in said
+    share = re.search(r"reaches the bound for (\d+) % \[(\d+), (\d+)\] of subjects within 7 sessions", said)
+    assert share is not None
+    low, high = int(share[2]), int(share[3])
+    assert 0 < low <= int(share[1]) <= high < 100
 
 
 def test_visitors_come_and_go(tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ class Forecast:
         """What a provider learns who knows when the useful value stayed."""
         often = "in every session" if self.stays == 1 else f"after {100 * self.stays:g} % of sessions"
         return (
-            f"If the useful value stays the same {often}, a provider who knows when reaches the bound for "
+            f"If the useful value stays the same {often}, a provider who knows when it does reaches the bound for "
             f"{_percent(self.over)} of subjects within {self.most_sessions} sessions (estimate; each belief is exact)."
         )
 
