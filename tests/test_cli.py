@@ -13,6 +13,7 @@ import pytest
 
 from reticent.audit.attackers import Counting
 from reticent.cli import COMMANDS
+from reticent.gateway.sessions import ASSUMPTION
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import two_binary_sensors
 from tests.commands import commands
@@ -145,6 +146,10 @@ def test_train_then_evaluate_from_the_file_alone(run, tmp_path, recipe):
     code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000)
     assert code == 0
     assert "violation rate" in out
+    # Of every session less is left to say, which a gateway's operator learns beforehand.
+    assert "Session after session on a gateway: " in out
+    assert "(estimate, 40 simulated subjects" in out
+    assert ASSUMPTION in out
 
 
 def test_the_guarantee_from_training_to_traces(run, tmp_path):
@@ -156,12 +161,16 @@ def test_the_guarantee_from_training_to_traces(run, tmp_path):
     assert code == 0
     kept = json.loads(out)
     assert kept["violation_rate"]["value"] == 0
+    served = kept["gateway"]
+    assert served["assumption"] == ASSUMPTION
+    assert 0 <= served["over"]["low"] <= served["over"]["value"] <= served["over"]["high"] <= 1
     table = pl.read_parquet(tmp_path / "t.parquet")
     assert table["episode"].n_unique() == 2000
     # The same policy in another process: readings are sent as they are, and crossing the bound is paid for.
     code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--enforce", "penalty", "--json")
     assert code == 0
     assert json.loads(out)["cost"]["value"] != kept["cost"]["value"]
+    assert json.loads(out)["gateway"] is None
 
 
 @pytest.mark.slow

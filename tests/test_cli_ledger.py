@@ -10,8 +10,9 @@ import pytest
 from reticent.cli import COMMANDS
 from reticent.cli.ledger import LedgerCommand
 from reticent.gateway.runtime import Runtime
+from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
 from tests.commands import commands
-from tests.gateway.parts import task, write_policy
+from tests.gateway.parts import Place, task, write_policy
 from tests.gateway.places import FilePlace, chain, entry_after, postgres_server
 
 
@@ -34,7 +35,7 @@ def test_show_says_where_everybody_stands(run):
     code, out, _ = run("show", "ledger.db")
     assert code == 0
     [heading] = [line for line in out.splitlines() if "confidence" in line]
-    assert " ".join(heading.split()) == "subject sessions releases confidence bits spent last time"
+    assert " ".join(heading.split()) == "subject sessions releases confidence bits last time now"
     [ada] = [line for line in out.splitlines() if "ada" in line]
     assert ada.split()[:5] == ["ada", "2", "5", "0.700000", "0.600000"]
     assert "No trouble in the newest entries" in out
@@ -57,6 +58,7 @@ def test_show_as_json_and_of_one(run):
         "spent_bits": pytest.approx(0.6),
         "last_time": 1.7e9 + 7.5,
         "resting": False,
+        "exhausted": False,
         "trouble": None,
     }
 
@@ -94,7 +96,7 @@ def test_show_while_a_gateway_writes(run):
 def test_verify_says_that_it_is_whole(run):
     code, out, _ = run("verify", "ledger.db")
     assert code == 0
-    assert out == "Whole: 2 subjects, 8 entries; chains, numbers and times are right.\n"
+    assert out == f"Whole: 2 subjects, 8 entries; chains, numbers and times are right.\n{ASSUMPTION}\n"
     code, out, _ = run("verify", "ledger.db", "--json")
     assert code == 0
     assert json.loads(out) == {
@@ -106,6 +108,7 @@ def test_verify_says_that_it_is_whole(run):
         "most_bits": pytest.approx(0.6),
         "fault": None,
         "clocks_set_back": 0,
+        "assumption": ASSUMPTION,
     }
 
 
@@ -127,7 +130,7 @@ def test_verify_against_an_export(run, tmp_path, ending):
     assert run("export", "ledger.db", "-o", export)[:2] == (0, f"Saved {export}.\n")
     code, out, _ = run("verify", "ledger.db", "--against", export)
     assert code == 0
-    assert out.endswith("Everything in the export is still there.\n")
+    assert out.endswith(f"Everything in the export is still there.\n{ASSUMPTION}\n")
     damage("DELETE FROM entries WHERE subject = 'ada' AND number > 3")
     assert run("verify", "ledger.db")[0] == 0
     code, out, _ = run("verify", "ledger.db", "--against", export)
@@ -163,6 +166,26 @@ def test_verify_with_the_policy(run, tmp_path):
     assert "was made under another policy" in out
 
 
+def test_show_says_who_has_nothing_left_to_say(run, tmp_path):
+    """`policy.ledger.db` is beside `policy.safetensors`, where `serve` puts it; elsewhere --policy says which."""
+    (tmp_path / "served").mkdir()
+    place = Place(tmp_path / "served", rest=1.0)
+    while not place.gateway.counters["nothing left"]:
+        place.tick(seconds=10)
+    place.tick("bob")
+    place.ledger.close()
+    shutil.copy("served/ledger.db", "served/policy.ledger.db")
+    _, out, _ = run("show", "served/policy.ledger.db")
+    now = {line.split()[0]: line.split()[-1] for line in out.splitlines() if line.strip().startswith(("ada", "bob"))}
+    assert now == {"ada": "silent", "bob": "speaks"}
+    assert f"silent, 1 of 2: {EXHAUSTED}" in out
+    assert ASSUMPTION in out
+    _, out, _ = run("show", "served/ledger.db", "--subject", "ada")
+    assert "ended" in out
+    assert "Give the policy file by --policy" in out
+    assert EXHAUSTED in run("show", "served/ledger.db", "--policy", "served/policy.safetensors")[1]
+
+
 def test_export_one_subject(run):
     code, out, _ = run("export", "ledger.db", "-o", "ada.parquet", "--subject", "ada", "--json")
     assert code == 0
@@ -177,7 +200,8 @@ def test_export_one_subject(run):
         (("verify", "."), "is no plain file"),
         (("show", "ledger.db", "--subject", "eve"), "There is no subject 'eve' in the ledger"),
         (("export", "ledger.db", "-o", "x.jsonl", "--subject", "eve"), "There is no subject 'eve' in the ledger"),
-        (("show", "ledger.db", "--policy", "p.safetensors"), "--policy does not go with `ledger show`"),
+        (("show", "ledger.db", "--policy", "p.safetensors"), "There is no policy file"),
+        (("export", "ledger.db", "--policy", "p.safetensors"), "--policy does not go with `ledger export`"),
         (("show", "ledger.db", "-o", "x.parquet"), "--out does not go with `ledger show`"),
         (("verify", "ledger.db", "--subject", "ada"), "--subject does not go with `ledger verify`"),
         (("verify", "ledger.db", "--policy", "none.safetensors"), "There is no policy file"),

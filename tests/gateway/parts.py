@@ -34,7 +34,7 @@ def coarsened(horizon: int = 4) -> Task:
     return task(ConfidenceBound(0.8), "coarsen", horizon)
 
 
-def write_policy(path: Path, what: Task | None = None, seed: int = 0, stops: float = -9.0) -> Path:
+def write_policy(path: Path, what: Task | None = None, seed: int = 0, stops: float = -9.0, greedy: bool = True) -> Path:
     """An actor that nobody trained: it asks sensors in some order, and with `stops` below zero until the horizon."""
     what = what or task()
     rng = np.random.default_rng(seed)
@@ -43,7 +43,7 @@ def write_policy(path: Path, what: Task | None = None, seed: int = 0, stops: flo
     arrays = {f"layers.{i}.weight": rng.normal(size=size).astype(np.float32) for i, size in enumerate(sizes)}
     arrays |= {f"layers.{i}.bias": np.zeros(size[0], np.float32) for i, size in enumerate(sizes)}
     arrays["layers.2.bias"][-1] = stops
-    PolicyFile("actor", what, {"inputs": "belief", "width": width, "greedy": True}, arrays, {}).save(path)
+    PolicyFile("actor", what, {"inputs": "belief", "width": width, "greedy": greedy}, arrays, {}).save(path)
     return path
 
 

@@ -7,20 +7,20 @@ import re
 import socket
 import subprocess
 import sys
-import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from reticent.errors import InputError
-from reticent.gateway import page as module
-from reticent.gateway.page import FILES, MOST_VIEWERS, Page
-from tests.gateway.parts import Place, coarsened
+from reticent.gateway.page import FILES, Page
+from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
+from reticent.problem.bound import ConfidenceBound
+from tests.gateway.parts import Place, coarsened, task
+from tests.gateway.served import OURS, ask, pictures
 
 CHROMIUM = Path("/usr/bin/chromium")
-OURS = {"X-Reticent": "page"}
 
 
 @pytest.fixture
@@ -34,26 +34,6 @@ def place(tmp_path):
 def page(place):
     with closing(Page(place.gateway, port=0)) as found:
         yield found
-
-
-def ask(page, method="GET", path="/", **headers):
-    """Status, headers and body of one request."""
-    with closing(http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)) as connection:
-        connection.request(method, path, headers={"Host": f"127.0.0.1:{page.port}", **headers})
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), answer.read()
-
-
-def pictures(page, path="/events", **headers):
-    """What the stream shows, one picture after the other."""
-    with closing(http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)) as connection:
-        connection.request("GET", path, headers={"Host": f"127.0.0.1:{page.port}", **headers})
-        answer = connection.getresponse()
-        assert answer.status == 200, answer.read()
-        assert answer.getheader("Content-Type") == "text/event-stream"
-        while line := answer.readline():
-            if line.startswith(b"data: "):
-                yield json.loads(line.removeprefix(b"data: "))
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -109,23 +89,6 @@ def test_it_is_served_by_ipv6_too(place):
         assert page.address == f"http://[::1]:{page.port}/"
         connection.request("GET", "/", headers={"Host": f"[::1]:{page.port}"})
         assert connection.getresponse().status == 200
-
-
-def test_so_many_may_be_connected_at_once(place, monkeypatch):
-    monkeypatch.setattr(module, "MOST_CONNECTIONS", 3)
-    with closing(Page(place.gateway, port=0)) as page:
-        held = [socket.create_connection(("127.0.0.1", page.port), 20) for _ in range(3)]
-        with socket.create_connection(("127.0.0.1", page.port), 20) as fourth:
-            assert fourth.recv(1) == b""
-        for each in held:
-            each.close()
-        end = time.monotonic() + 20
-        while True:
-            try:
-                assert ask(page)[0] == 200
-                break
-            except (http.client.HTTPException, OSError):
-                assert time.monotonic() < end
 
 
 def test_only_the_page_itself_may_press_buttons(place, page):
@@ -185,27 +148,6 @@ def test_the_stream_shows_releases_as_they_come(place, page):
     stream.close()
 
 
-def test_so_many_may_look_and_no_more(place, page):
-    streams = [pictures(page) for _ in range(MOST_VIEWERS)]
-    for stream in streams:
-        next(stream)
-    assert ask(page, path="/events")[0] == 503
-    streams[0].close()
-    place.tick()
-    end = time.monotonic() + 20
-    while ask(page, path="/nothing")[0] == 404 and time.monotonic() < end:
-        place.tick()
-        with closing(http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)) as connection:
-            connection.request("GET", "/events", headers={"Host": f"127.0.0.1:{page.port}"})
-            if connection.getresponse().status == 200:
-                break
-        time.sleep(0.1)
-    else:
-        pytest.fail("the place of the viewer who left was not given to another")
-    for stream in streams[1:]:
-        stream.close()
-
-
 def test_closing_ends_the_streams(place):
     page = Page(place.gateway, port=0)
     stream = pictures(page)
@@ -223,7 +165,6 @@ def test_a_port_that_is_taken_is_told(place, page):
 
 
 def test_requests_that_make_no_sense_do_no_harm(place, page):
-    import socket
 
     for nonsense in (b"\xff\xfe\n\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"A" * 70_000 + b"\r\n\r\n"):
         with closing(socket.create_connection(("127.0.0.1", page.port), 20)) as connection:
@@ -267,7 +208,7 @@ class Looked:
         self.tab.route("**/*", route)
         self.tab.goto(address)
 
-    def says(self, selector, words, seconds=1.0):
+    def says(self, selector, words, seconds=10.0):
         """Wait until an element says it."""
         self.tab.wait_for_function(
             "([selector, words]) => document.querySelector(selector).innerText.includes(words)",
@@ -294,12 +235,12 @@ def test_a_release_shows_within_a_second(place, looked):
     looked.says("#said", sent.symbol, 1.0 + 2.0)  # The first one also has to be chosen.
     for _ in range(2):
         [sent] = place.tick()[:1]
-        looked.says("#log li:first-child", sent.symbol)
+        looked.says("#log li:first-child", sent.symbol, 1.0)
         looked.says("#name", "ada")
     entry = place.ledger.last("ada")
     likeliest = max(range(3), key=lambda u: sum(row[u] for row in entry.belief))
     assert looked.tab.inner_text("#useful .most .label") == place.runtime.task.model.useful[likeliest]
-    assert "limit 1.40 bits" in looked.tab.text_content("#chart")
+    assert "limit 1.4 bits" in looked.tab.text_content("#chart")
     assert f"{entry.spent_bits:.2f} bits" in looked.tab.inner_text("#secret-hint")
 
 
@@ -324,6 +265,49 @@ def test_trouble_is_a_banner_and_goes_away(place, looked):
     assert looked.tab.is_hidden("#trouble")
 
 
+def test_nothing_left_to_say_is_a_state_of_its_own(place, looked):
+    """Neither resting nor green: in words, in its own colour, for the one and for the gateway as a whole."""
+    place.tick()
+    looked.says("#status", "Releasing")
+    assert looked.tab.inner_text("#assumption") == ASSUMPTION
+    green = looked.tab.evaluate("getComputedStyle($('status')).backgroundColor")
+    while not place.gateway.counters["nothing left"]:
+        place.tick(seconds=100)
+    looked.says("#status", "Nothing left to say")
+    looked.says("#exhausted", EXHAUSTED)
+    looked.says("#subjects .silent .state", "nothing left to say")
+    looked.says("#silent", "1 of 1 shown")
+    looked.says("#left", "nothing")
+    assert looked.tab.evaluate("getComputedStyle($('status')).backgroundColor") != green
+    assert "rests" not in looked.tab.inner_text("#note")
+    place.tick("bob")
+    looked.says("#status", "Releasing")
+    looked.says("#silent", "1 of 2 shown")
+
+
+def test_who_is_not_shown_and_why(place, looked):
+    looked.says("#empty", "Nobody has been heard yet")
+    looked.tab.evaluate("choose('bob')")
+    looked.says("#empty", "bob is not in memory. Of the 10,000 subjects that were heard last")
+    place.gateway.pause()
+    place.tick("bob")
+    looked.says("#empty", "bob is not shown: readings are dropped unread while nothing is released.")
+    place.gateway.resume()
+    place.tick("bob")
+    looked.says("#name", "bob")
+    place.tick("ada")
+    looked.says("#subjects", "ada")
+    # Until the picture of who was just chosen is there, nothing is said of it.
+    assert looked.tab.evaluate("choose('ada'), $('empty').hidden")
+    looked.says("#name", "ada")
+
+
+def test_rounding_looks_neither_like_certainty_nor_like_nothing(looked):
+    shares = [0, 0.004, 0.005, 0.5, 0.994, 0.995, 0.9999, 1]
+    said = ["0 %", "<1 %", "1 %", "50 %", "99 %", ">99 %", ">99 %", "100 %"]
+    assert looked.tab.evaluate("shares => shares.map(percent)", shares) == said
+
+
 def test_stopping_needs_a_second_thought(place, looked):
     looked.tab.click("#stop")
     looked.tab.click("#stay")
@@ -339,7 +323,7 @@ def test_stopping_needs_a_second_thought(place, looked):
 @pytest.mark.slow
 def test_another_subject_is_chosen_by_keyboard(place, looked):
     place.tick("ada")
-    looked.says("#name", "ada", 3.0)
+    looked.says("#name", "ada")
     place.tick("bob")
     looked.says("#subjects", "bob")
     looked.tab.focus("#subjects li:nth-child(2) button")
@@ -352,7 +336,7 @@ def test_another_subject_is_chosen_by_keyboard(place, looked):
 def test_names_are_shown_and_not_run(place, looked):
     name = "<img src=x onerror=alert(1)>".replace("/", "")
     place.tick(name)
-    looked.says("#name", name, 3.0)
+    looked.says("#name", name)
     assert looked.tab.locator("main img").count() == 0
 
 
@@ -380,6 +364,25 @@ def test_with_a_token_in_the_address(chromium, place):
 
 
 @pytest.mark.slow
+def test_a_limit_is_shown_as_it_is(chromium, tmp_path):
+    place = Place(tmp_path, task(ConfidenceBound(0.995), "withhold"))
+    with closing(Page(place.gateway, port=0)) as page, closing(Looked(chromium, page.address)) as looked:
+        looked.says("#status", "Releasing", 20)
+        place.tick()
+        looked.says("#secret-hint", "the limit is 99.5 %")
+        assert "limit 99.5 %" in looked.tab.text_content("#chart")
+    place.ledger.close()
+
+
+@pytest.mark.slow
+def test_a_wrong_token_is_told(chromium, place):
+    with closing(Page(place.gateway, port=0, token="open sesame")) as page, ExitStack() as opened:
+        looked = opened.enter_context(closing(Looked(chromium, f"http://127.0.0.1:{page.port}/#token=wrong")))
+        looked.says("#status", "Refused", 20)
+        looked.says("#trouble", "its token is missing or wrong")
+
+
+@pytest.mark.slow
 def test_merged_symbols_and_the_bound_on_a_phone_in_the_dark(chromium, tmp_path):
     place = Place(tmp_path, coarsened())
     options = {"viewport": {"width": 390, "height": 800}, "color_scheme": "dark"}
@@ -388,7 +391,7 @@ def test_merged_symbols_and_the_bound_on_a_phone_in_the_dark(chromium, tmp_path)
         merged = [
             out for code in (1, 48, 2) for out in place.tick(reading=code) if str(out.symbol).startswith("merged")
         ]
-        looked.says("#said", merged[-1].symbol, 3.0)
+        looked.says("#said", merged[-1].symbol)
         looked.says("#secret-hint", "the limit is 80 %")
         assert looked.tab.locator("#chart .hollow").count() == len(merged)
         limit = float(looked.tab.get_attribute("#chart .limit", "y1"))
@@ -402,6 +405,7 @@ def test_merged_symbols_and_the_bound_on_a_phone_in_the_dark(chromium, tmp_path)
     place.ledger.close()
 
 
+@pytest.mark.slow
 def test_the_demo_in_one_command(chromium):
     words = [sys.executable, "-m", "reticent", "serve", "--demo", "--page", "0"]
     with subprocess.Popen(words, stdout=-1, stderr=-1, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as command:

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from reticent.errors import InputError
 from reticent.gateway import view
 from reticent.gateway.messages import Message, Outgoing, Refused
+from reticent.gateway.runtime import STOP, Runtime
 from reticent.gateway.service import Gateway, Settings
+from reticent.gateway.sessions import EXHAUSTED
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import tells_both, two_binary_sensors
-from tests.gateway.parts import NOON, Place, coarsened, follow, task
+from tests.gateway.parts import NOON, Place, coarsened, follow, task, write_policy
 from tests.problems import random_model
 
 
@@ -147,8 +149,33 @@ def test_a_session_in_which_nothing_would_be_said_is_not_begun(tmp_path):
     place = Place(tmp_path, task(InformationBound(1e-6), "mask"), rest=5.0)
     assert [place.tick(seconds=10) for _ in range(5)] == [[]] * 5
     assert list(place.ledger.entries()) == []
-    assert place.gateway.counters["resting"] == 5
+    assert place.gateway.counters["nothing left"] == 5
     place.ledger.close()
+
+
+def test_a_subject_of_whom_nothing_is_left_to_say_is_told(place, caplog):
+    """Once in the log, on the page as long as it lasts, which is for good: also after a restart, but for one rest."""
+    for _ in range(40):
+        place.tick(seconds=100)
+    assert place.gateway.counters["nothing left"] > 3
+    assert [record.message for record in caplog.records if EXHAUSTED in record.message] == [
+        f"Subject 'ada': {EXHAUSTED}"
+    ]
+    assert place.gateway.snapshot("ada")["chosen"]["state"] == "nothing left to say"
+    entries = list(place.ledger.entries("ada"))
+    place.again()
+    assert place.tick(seconds=1000) == []
+    assert place.gateway.snapshot("ada")["chosen"]["state"] == "nothing left to say"
+    assert list(place.ledger.entries("ada")) == entries
+
+
+def test_a_policy_that_draws_may_speak_again_after_a_session_without_a_word(tmp_path):
+    """It is exhausted only once no sensor is allowed."""
+    runtime = Runtime.load(write_policy(tmp_path / "p.safetensors", greedy=False))
+    fresh, spent = runtime.first(), replace(runtime.first(), spent_bits=1.399999)
+    assert not runtime.exhausted(fresh, STOP)
+    assert runtime.exhausted(spent, STOP)
+    assert not runtime.exhausted(fresh, runtime.decided(runtime.public(fresh), 0))
 
 
 def test_the_same_after_a_restart(place):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from reticent.gateway.demo import POLICY, VISITORS, Visitors, demo_model
 from reticent.gateway.messages import parse_line, parse_payload
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import Runtime
+from reticent.gateway.sessions import ASSUMPTION
 from reticent.gateway.simulate import Drawn, Names, Pace, Recorded, line, play
 from reticent.problem.model import read_problem
 from reticent.problem.synthetic import synthetic, two_binary_sensors
@@ -51,6 +53,21 @@ def test_the_secret_stays_and_the_useful_value_changes():
     source.change("p7", "somebody else")
     assert "somebody else" in {message.subject for message in source.moment()}
     assert "p7" not in {message.subject for message in source.moment()}
+
+
+@pytest.mark.parametrize("stays", [0.0, 0.25, 1.0])
+def test_the_useful_value_stays_as_often_as_was_asked(stays):
+    """One of three values, drawn anew, is the same by chance too: within four deviations over 900 people."""
+    people = [f"p{i}" for i in range(900)]
+    source, expected = Drawn(synthetic(), people, 1, stays), stays + (1 - stays) / 3
+    useful = source._useful.copy()
+    source.begin()
+    together = (source._useful == useful).mean()
+    useful = source._useful.copy()
+    for who in people:
+        source.change(who)
+    for share in (together, (source._useful == useful).mean()):
+        assert share == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 900))
 
 
 def test_the_same_seed_says_the_same():
@@ -108,6 +125,7 @@ def test_simulate_into_serve(tmp_path):
     told = [json.loads(each) for each in served.stdout.splitlines()]
     assert {each["subject"] for each in told} == {"person 1", "person 2", "person 3"}
     assert b"received 216" in served.stderr
+    assert ASSUMPTION.encode() in served.stderr
 
 
 def test_a_gateway_that_ends_ends_the_sensors(tmp_path):
@@ -118,7 +136,9 @@ def test_a_gateway_that_ends_ends_the_sensors(tmp_path):
         assert json.loads(sensors.stdout.readline())["sensor"] == "a0"
         sensors.stdout.close()
         assert sensors.wait(20) == 0
-        assert sensors.stderr.read() == b""
+        assert sensors.stderr.read().splitlines() == [
+            b"reticent: the useful value stays in the next episode with chance 0.25."
+        ]
 
 
 def test_what_cannot_be_simulated_is_told(tmp_path):
@@ -126,6 +146,7 @@ def test_what_cannot_be_simulated_is_told(tmp_path):
         ({"problem": "synthetic", "subjects": 0}, "--subjects"),
         ({"problem": "synthetic", "episodes": -1}, "--episodes"),
         ({"problem": "synthetic", "seed": -1}, "--seed"),
+        ({"problem": "synthetic", "stays": 1.5}, "--stays is a chance from 0 to 1, not 1.5"),
         ({"problem": "synthetic", "data": tmp_path}, "reticent fit"),
         ({"problem": "synthetic", "pace": PaceOptions(speed=0.0)}, "--speed"),
         ({"problem": str(tmp_path / "none.json")}, "Cannot read"),
@@ -180,6 +201,19 @@ def test_the_demo_policy_is_for_the_demo_problem():
     assert runtime.task.model.useful == model.useful
     assert runtime.task.enforce == "coarsen"
     assert POLICY.stat().st_size < 50_000
+
+
+def test_the_demo_says_how_often_visitors_go_on_doing_the_same_and_what_that_tells():
+    with subprocess.Popen([*RETICENT, "serve", "--demo"], stdout=subprocess.DEVNULL, stderr=-1, text=True) as command:
+        assert command.stderr is not None
+        said = next(line for line in command.stderr if "in this demo" in line)
+        command.terminate()
+        assert command.wait(20) == 0
+    assert "come for 7 sessions, and after 25 % of them go on doing the same" in said
+    share = re.search(r"reaches the bound for (\d+) % \[(\d+), (\d+)\] of subjects within 7 sessions", said)
+    assert share is not None
+    low, high = int(share[2]), int(share[3])
+    assert 0 < low <= int(share[1]) <= high < 100
 
 
 def test_visitors_come_and_go(tmp_path, monkeypatch):

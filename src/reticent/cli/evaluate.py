@@ -40,6 +40,8 @@ class Evaluate:
         """Load, simulate, print."""
         from reticent.audit.metrics import check_episodes, summarise
         from reticent.compile_cache import use_compile_cache
+        from reticent.gateway.forecast import forecast_file
+        from reticent.gateway.sessions import ASSUMPTION
         from reticent.policy.store import PolicyFile
         from reticent.problem.bound import ExpectedInformationBound
 
@@ -55,10 +57,15 @@ class Evaluate:
         with console().status(f"Simulating {self.episodes:,} episodes ..."):
             records = self._answers(file) if file.kind == "answer" else self._releases(file, task)
         evaluation = summarise(records, self.seed)
+        # A gateway serves the file as it is.
+        served = None if self.enforce else forecast_file(self.policy)
         if self.json:
-            print(json.dumps({"policy": str(self.policy), **evaluation.to_json()}))
+            gateway = None if served is None else {**served.to_json(), "assumption": ASSUMPTION}
+            print(json.dumps({"policy": str(self.policy), **evaluation.to_json(), "gateway": gateway}))
         else:
             _print_evaluation(evaluation, task)
+            if served is not None:
+                print(f"Session after session on a gateway: {served.silence}\n{ASSUMPTION} {served.informed}")
             if isinstance(file.task.bound, ExpectedInformationBound):
                 said, limit = evaluation.spent_bits, file.task.bound.limit_bits
                 print(f"The bound is on the mean of spent bits: {said}, {_side(said, limit)} the limit {limit:g}.")

@@ -1,6 +1,7 @@
 """`reticent ledger`."""
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,12 +16,16 @@ from reticent.cli.terminal import console
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
+    from reticent.gateway.entry import Entry
     from reticent.gateway.ledger import Ledger
+    from reticent.gateway.runtime import Runtime
     from reticent.gateway.verify import Verdict
 
+# Where `reticent serve` puts the ledger of a policy.
+LEDGER_ENDING = ".ledger.db"
 Do = Literal["show", "verify", "export", "holds", "repair"]
 OPTIONS: dict[Do, set[str]] = {
-    "show": {"subject"},
+    "show": {"subject", "policy"},
     "verify": {"policy", "against"},
     "export": {"subject", "out"},
     "holds": {"subject", "everybody", "clock"},
@@ -48,7 +53,8 @@ class LedgerCommand:
     clock: bool = False
     """Lift everybody whose newest entry is ahead of this machine's clock, which must be right."""
     policy: Path | None = None
-    """Verify with this policy file: every belief is recomputed, and the bound checked over all sessions."""
+    """Verify with this policy file: every belief is recomputed, and the bound checked over all sessions. Show with it
+    who has nothing left to say; by default with the file that the ledger was made beside."""
     against: Path | None = None
     """Verify against an earlier export: nothing of it may be gone or rewritten. Or repair from it."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
@@ -86,14 +92,31 @@ class LedgerCommand:
             repair_ledger(ledger, self.against)
 
     def _show(self) -> None:
-        with _opened(self.where) as ledger:
+        from reticent.gateway.sessions import ASSUMPTION
+
+        runtime = self._policy_for_show()
+        with _opened(self.where) as ledger, console().status("Reading ..."):
             self._check_subject(ledger)
             names = ledger.subjects() if self.subject is None else [self.subject]
-            found = [_overview(ledger, name) for name in names]
+            found = [_overview(ledger, name, runtime) for name in names]
         if self.json:
-            print(json.dumps({"ledger": self.where, "subjects": found}))
+            print(json.dumps({"ledger": self.where, "subjects": found, "assumption": ASSUMPTION}))
         else:
             _print_overview(found)
+
+    def _policy_for_show(self) -> "Runtime | None":
+        """The policy that says what comes next: as given, or where `serve` looks for the ledger of a policy."""
+        from reticent.gateway.runtime import Runtime
+
+        if self.policy is not None:
+            return Runtime.load(self.policy, allow_unbounded=True)
+        beside = Path(self.where.removesuffix(LEDGER_ENDING) + ".safetensors")
+        if not (self.where.endswith(LEDGER_ENDING) and beside.is_file()):
+            return None
+        try:
+            return Runtime.load(beside, allow_unbounded=True)
+        except InputError:
+            return None
 
     def _check_subject(self, ledger: "Ledger") -> None:
         if self.subject is not None and not ledger.counts(self.subject).entries:
@@ -102,6 +125,7 @@ class LedgerCommand:
     def _verify(self) -> None:
         from reticent.gateway.export import read_heads
         from reticent.gateway.runtime import Runtime
+        from reticent.gateway.sessions import ASSUMPTION
         from reticent.gateway.verify import verify
 
         runtime = None if self.policy is None else Runtime.load(self.policy, allow_unbounded=True)
@@ -109,13 +133,16 @@ class LedgerCommand:
         with _opened(self.where) as ledger, console().status("Verifying ..."):
             verdict = verify(ledger, runtime, heads)
         if self.json:
-            print(json.dumps({"ledger": self.where, "whole": verdict.fault is None, **asdict(verdict)}))
+            found = {"ledger": self.where, "whole": verdict.fault is None, **asdict(verdict)}
+            print(json.dumps({**found, "assumption": ASSUMPTION}))
         else:
             self._print_verdict(verdict)
         if verdict.fault is not None:
             raise SystemExit(1)
 
     def _print_verdict(self, verdict: "Verdict") -> None:
+        from reticent.gateway.sessions import ASSUMPTION
+
         if verdict.fault is not None:
             print(f"NOT whole: {verdict.fault.sentence}")
             return
@@ -126,11 +153,12 @@ class LedgerCommand:
             print(f"Times count anew from {verdict.clocks_set_back:,} stops on, made by hand after a clock was ahead.")
         if self.policy is not None:
             print(
-                "Every belief follows from what was sent, and the bound was never reached: the highest confidence is "
+                "Every belief follows from what was sent, and none reaches the bound: the highest confidence is "
                 f"{verdict.highest_confidence}, the most bits {verdict.most_bits}."
             )
         if self.against is not None:
             print("Everything in the export is still there.")
+        print(ASSUMPTION)
 
     def _export(self) -> None:
         from reticent.gateway.export import ENDINGS, write_export
@@ -159,7 +187,7 @@ def _opened(where: str, beside: bool = False) -> "Iterator[Ledger]":
         raise InputError(str(trouble)) from trouble
 
 
-def _overview(ledger: "Ledger", subject: str) -> dict[str, Any]:
+def _overview(ledger: "Ledger", subject: str, runtime: "Runtime | None") -> dict[str, Any]:
     """Where a subject stands. Only the newest entry is read whole; `verify` reads all."""
     from reticent.gateway.ledger import LedgerTrouble
 
@@ -178,8 +206,32 @@ def _overview(ledger: "Ledger", subject: str) -> dict[str, Any]:
         "spent_bits": entry and entry.spent_bits,
         "last_time": entry and entry.time,
         "resting": entry and entry.symbol is None,
+        "exhausted": entry and _exhausted(entry, runtime),
         "trouble": trouble,
     }
+
+
+def _exhausted(entry: "Entry", runtime: "Runtime | None") -> bool | None:
+    """Whether nothing is left to say; None if that takes another policy file to tell."""
+    import numpy as np
+
+    from reticent.gateway.ledger import standing_of
+
+    if entry.symbol is not None:
+        return False
+    if runtime is None or entry.policy != runtime.digest:
+        return None
+    start = runtime.next_session(standing_of(entry))
+    return runtime.exhausted(start, runtime.decide(start, np.random.default_rng(0)))
+
+
+def _now(each: dict[str, Any]) -> str:
+    """What a subject does, as far as the ledger tells."""
+    if each["resting"] is None:
+        return "?"
+    if not each["resting"]:
+        return "speaks"
+    return {True: "silent", False: "rests", None: "ended"}[each["exhausted"]]
 
 
 def _print_overview(found: list[dict[str, Any]]) -> None:
@@ -188,9 +240,11 @@ def _print_overview(found: list[dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
+
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("subject", overflow="fold")
-    for heading in ("sessions", "releases", "confidence", "bits spent", "last time"):
+    for heading in ("sessions", "releases", "confidence", "bits", "last time", "now"):
         table.add_column(heading, justify="right", no_wrap=True)
     for each in found:
         known = each["confidence"] is not None
@@ -199,11 +253,19 @@ def _print_overview(found: list[dict[str, Any]]) -> None:
             escape(shown(each["subject"])),
             f"{each['sessions']:,}",
             f"{each['releases']:,}",
-            f"{each['confidence']:.6f}" if known else "?",
+            # Rounded down: rounding must not look like a crossing.
+            f"{math.floor(round(1e6 * each['confidence'], 3)) / 1e6:.6f}" if known else "?",
             f"{each['spent_bits']:.6f}" if known else "?",
-            last.strftime("%Y-%m-%d %H:%M:%S") if last else "?",
+            last.strftime("%Y-%m-%d %H:%M") if last else "?",
+            _now(each),
         )
     Console().print(table)
+    silent = sum(each["exhausted"] is True for each in found)
+    if silent:
+        print(f"silent, {silent:,} of {len(found):,}: {EXHAUSTED}")
+    if any(each["resting"] and each["exhausted"] is None for each in found):
+        print("ended: the last session is over. Give the policy file by --policy to learn who has nothing left to say.")
+    print(ASSUMPTION)
     troubles = [each for each in found if each["trouble"]]
     for each in troubles:
         print(f"TROUBLE with {shown(each['subject'])}: {each['trouble']}")

@@ -86,6 +86,7 @@ class Serve:
         from reticent.gateway.ledger import LedgerTrouble, open_ledger
         from reticent.gateway.runtime import Runtime
         from reticent.gateway.service import Gateway, Settings
+        from reticent.gateway.sessions import ASSUMPTION
 
         policy = self.policy or POLICY
         rest = REST_SECONDS if self.demo else self.rest
@@ -99,7 +100,7 @@ class Serve:
             except LedgerTrouble as trouble:
                 raise InputError(str(trouble)) from trouble
             with ledger:
-                print(f"reticent: the ledger is {where}", file=sys.stderr, flush=True)
+                print(f"reticent: the ledger is {where}\nreticent: {ASSUMPTION}", file=sys.stderr, flush=True)
                 yield Gateway(runtime, ledger, settings)
 
     def _serve(self, gateway: "Gateway", ending: "Ending", broker: "Broker | None") -> None:
@@ -114,8 +115,13 @@ class Serve:
 
         if not self.demo:
             return serve_stdio(gateway, sys.stdin.fileno(), sys.stdout.fileno(), lambda: ending.asked)
-        from reticent.gateway.demo import Visitors
+        from reticent.gateway.demo import SESSIONS, Visitors
+        from reticent.gateway.forecast import forecast
+        from reticent.gateway.sessions import STAYS
 
+        visit = f"visitors come for {SESSIONS} sessions, and after {100 * STAYS:g} % of them go on doing the same"
+        expected = forecast(gateway.runtime, STAYS, most_sessions=SESSIONS)
+        print(f"reticent: in this demo {visit}. {expected.informed}", file=sys.stderr, flush=True)
         with contextlib.closing(Visitors(gateway)) as visitors:
             return serve_stdio(gateway, visitors.readings, sys.stdout.fileno(), lambda: ending.asked)
 

@@ -12,11 +12,14 @@ from tyro.conf import Positional, arg
 from reticent.cli.broker import BrokerOptions
 from reticent.cli.options import check_seed
 from reticent.errors import InputError
+from reticent.gateway.sessions import STAYS
 
 if TYPE_CHECKING:
     from reticent.gateway.messages import Message
     from reticent.gateway.simulate import Source
     from reticent.problem.model import ReleaseModel
+
+ENDING = ".safetensors"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Simulate:
     mqtt: Annotated[BrokerOptions, arg(name="")] = field(default_factory=BrokerOptions)
     seed: int = 0
     """Seed of people and readings."""
+    stays: float = STAYS
+    """Chance that a person's useful value stays the same in the next episode; recordings have their own (--data)."""
 
     def run(self) -> None:
         """Play until the episodes are over, or nobody listens."""
@@ -64,6 +69,7 @@ class Simulate:
         if self.map is not None and self.data is None:
             raise InputError("--map goes with --data.")
         source, pace = self._source(), Pace(**vars(self.pace))
+        self._tell()
         if self.on == "mqtt":
             import asyncio
 
@@ -78,7 +84,18 @@ class Simulate:
         model = _model(self.problem)
         if self.data is not None:
             return self._recorded(model, self.data)
-        return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed)
+        return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed, self.stays)
+
+    def _tell(self) -> None:
+        """What to expect of a gateway that these readings go to, on standard error."""
+        from reticent.gateway.forecast import forecast_file
+        from reticent.gateway.sessions import ASSUMPTION
+
+        if self.data is None:
+            print(f"reticent: the useful value stays in the next episode with chance {self.stays:g}.", file=sys.stderr)
+        found = forecast_file(self.problem, self.stays) if self.problem.endswith(ENDING) else None
+        if found is not None:
+            print(f"reticent: {found.silence}\nreticent: {ASSUMPTION}\nreticent: {found.informed}", file=sys.stderr)
 
     def _recorded(self, model: "ReleaseModel", folder: Path) -> "Source":
         from reticent.gateway.simulate import Names, Recorded
@@ -94,7 +111,7 @@ def _model(problem: str) -> "ReleaseModel":
     from reticent.cli.options import model_of
     from reticent.policy.store import PolicyFile
 
-    return PolicyFile.load(problem).task.model if problem.endswith(".safetensors") else model_of(problem)
+    return PolicyFile.load(problem).task.model if problem.endswith(ENDING) else model_of(problem)
 
 
 def _print(messages: "list[Message]") -> None:

@@ -54,7 +54,7 @@ def demo_model() -> ReleaseModel:
 class Visitors:
     """People who come, stay for some sessions and leave; their sensors write to one end of a pipe.
 
-    They notice when a session ends, and go on to do something else.
+    They notice when a session ends, and go on to do something else or, now and then, the same.
     """
 
     def __init__(self, gateway: Gateway, seed: int | None = None) -> None:
@@ -97,7 +97,7 @@ class Visitors:
             self._next(self._ended.popleft())
 
     def _next(self, name: str) -> None:
-        """What a visitor does after a session: something else, or make room for the next one."""
+        """What a visitor does after a session: something else or the same, or make room for the next one."""
         self._sessions[name] += 1
         if self._sessions[name] < SESSIONS:
             return self._source.change(name)

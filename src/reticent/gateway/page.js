@@ -5,9 +5,11 @@ const $ = (id) => document.getElementById(id);
 const hash = new URLSearchParams(location.hash.slice(1));
 const token = hash.get("token") || "";
 let chosen = hash.get("subject") || "";
-let stream, state, connected = false;
+let stream, state, connected = false, refused = false;
 
-const percent = (share) => (share > 0 && share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`);
+// Rounding must not look like nothing, or like certainty.
+const percent = (share) => (share > 0 && share < 0.005 ? "<1 %" : share >= 0.995 && share < 1 ? ">99 %" : `${Math.round(100 * share)} %`);
+const SILENT = "nothing left to say";
 const number = (count) => count.toLocaleString("en");
 const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString([], { hour12: false });
 
@@ -35,6 +37,7 @@ function listen() {
   stream = new EventSource(`events?${query}`);
   stream.onmessage = (event) => {
     connected = true;
+    refused = false;
     state = JSON.parse(event.data);
     const known = state.subjects.map((line) => line.name);
     if (!chosen && known.length) return choose(known[0]);
@@ -42,6 +45,8 @@ function listen() {
   };
   stream.onerror = () => {
     connected = false;
+    // A browser tries again by itself, unless the answer was a refusal.
+    refused = stream.readyState === EventSource.CLOSED;
     showStatus();
   };
 }
@@ -55,14 +60,21 @@ function choose(name) {
 }
 
 async function tell(what) {
+  for (let tries = 1; tries <= 3; tries += 1) {
+    if (await told(what)) return;
+  }
+  connected = false;
+  showStatus();
+}
+
+async function told(what) {
   const headers = { "X-Reticent": "page", "X-Reticent-Token": token };
   try {
     const answer = await fetch(what, { method: "POST", headers });
-    if (!answer.ok) throw new Error(await answer.text());
-    if (what === "stop") state.stopped = true;
+    if (answer.ok && what === "stop") state.stopped = true;
+    return answer.ok;
   } catch (error) {
-    connected = false;
-    showStatus();
+    return false;
   }
 }
 
@@ -70,12 +82,14 @@ function show() {
   showStatus();
   showSubjects();
   showCounts();
+  text($("assumption"), state.assumption);
+  // Somebody else was just chosen, and the picture is still of the one before.
+  if (state.asked !== chosen && chosen) return;
   const subject = state.chosen;
   $("empty").hidden = Boolean(subject);
   $("shown").hidden = !subject;
   if (!subject) {
-    text($("empty"), chosen ? `${chosen} is not in memory now: it shows again as soon as one of its sensors speaks.`
-      : "Nobody has been heard yet. As soon as a sensor speaks, it shows here.");
+    text($("empty"), absence());
     return;
   }
   showSent(subject);
@@ -85,14 +99,23 @@ function show() {
   showLog(subject);
 }
 
+function absence() {
+  if (!chosen) return "Nobody has been heard yet. As soon as a sensor speaks, it shows here.";
+  if (state.trouble) return `${chosen} is not shown: readings are dropped unread while nothing is released. It shows once its readings are handled.`;
+  return `${chosen} is not in memory. Of the ${number(state.most_in_memory)} subjects that were heard last the gateway remembers where they stand, of the others the ledger does.`;
+}
+
 function showStatus() {
   const stopped = Boolean(state && state.stopped);
   const lost = stopped ? "The gateway was stopped. Start it again with reticent serve; this page goes on by itself then."
+    : refused ? "The gateway refused this page: its token is missing or wrong, or too many wrong ones came from here. Open the address that was printed at the start; if you did, wait a minute."
     : "No connection to the gateway. It has ended, or it is out of reach; this page tries again by itself.";
   const trouble = connected ? state.trouble : lost;
   const held = connected && state.paused && !stopped;
-  const kind = !trouble ? "good" : held ? "held" : "bad";
-  text($("status"), stopped ? "Stopped" : !connected ? "No connection" : state.paused ? "Paused" : trouble ? "Held back" : "Releasing");
+  const silent = connected && state.subjects.length > 0 && state.subjects.every((line) => line.state === SILENT);
+  const kind = trouble ? (held ? "held" : "bad") : silent ? "silent" : "good";
+  text($("status"), stopped ? "Stopped" : !connected ? (refused ? "Refused" : "No connection") : state.paused ? "Paused" : trouble ? "Held back"
+    : silent ? "Nothing left to say" : "Releasing");
   $("status").dataset.kind = kind;
   $("trouble").hidden = !trouble;
   $("trouble").dataset.kind = kind;
@@ -113,7 +136,7 @@ function showSubjects() {
     const row = rows.get(line.name) || subjectRow(line.name);
     rows.delete(line.name);
     const button = row.firstChild;
-    button.className = line.state === "blocked" ? "shut" : "";
+    button.className = { blocked: "shut", [SILENT]: "silent" }[line.state] || "";
     button.setAttribute("aria-current", line.name === chosen);
     button.querySelector("i").style.width = `${100 * (1 - line.left)}%`;
     text(button.querySelector(".state"), line.state);
@@ -122,6 +145,9 @@ function showSubjects() {
   rows.forEach((row) => row.remove());
   const hidden = state.in_memory - state.subjects.length;
   text($("more"), hidden > 0 ? `and ${number(hidden)} that were heard earlier` : "");
+  const silent = state.subjects.filter((line) => line.state === SILENT).length;
+  $("silent").hidden = !silent;
+  text($("silent"), `${number(silent)} of ${number(state.subjects.length)} shown: nothing left to say`);
 }
 
 function subjectRow(name) {
@@ -143,11 +169,13 @@ function showSent(subject) {
     said.classList.toggle("merged", Boolean(last && last.merged));
     said.replaceChildren(...(last ? sentence(last) : ["Nothing was sent since the gateway started."]));
   }
-  const waits = { resting: "It rests until its next session.", new: "", blocked: "" }[subject.state];
+  const waits = { resting: "It rests until its next session.", new: "", blocked: "", [SILENT]: "" }[subject.state];
   const next = waits === undefined ? `Now it ${subject.state}; the other sensors are not heard.` : waits;
   text($("note"), last ? `Session ${last.session}, at ${clock(last.time)}. ${next}` : next);
   $("blocked").hidden = !subject.blocked;
   text($("blocked"), subject.blocked || "");
+  $("exhausted").hidden = subject.state !== SILENT;
+  text($("exhausted"), state.exhausted);
 }
 
 function sentence(last) {
@@ -175,10 +203,11 @@ function showUseful(subject) {
 function showChart(subject) {
   const { kind, limit, start } = state.bound, shares = kind === "confidence";
   const plain = (value) => (shares ? percent(value) : `${value.toFixed(2)} bits`);
-  // Rounding must not look like a crossing.
-  const said = (value) => (value < limit && plain(value) === plain(limit) ? `just under ${plain(limit)}` : plain(value));
+  // The limit as it is: 99.5 %, and neither 99 nor 100. Rounding must not look like a crossing.
+  const most = limit === null ? "" : shares ? `${Number((100 * limit).toPrecision(8))} %` : `${Number(limit.toFixed(4))} bits`;
+  const said = (value) => (value < limit && (plain(value) === plain(limit) || Math.round(100 * value) > 100 * limit) ? `just under ${most}` : plain(value));
   const unit = shares ? "sure of the likeliest secret, whichever it is" : "said about the secret";
-  text($("secret-hint"), `${said(subject.known)} ${unit}${limit === null ? "" : `; the limit is ${said(limit)}`}`);
+  text($("secret-hint"), `${said(subject.known)} ${unit}${limit === null ? "" : `; the limit is ${most}`}`);
   const points = subject.history, width = $("chart").clientWidth || 600, height = $("chart").clientHeight || 208;
   const top = shares ? 1 : 1.25 * (limit || 1), left = 40, right = width - 8, base = height - 20;
   const x = (place) => left + ((right - left) * place) / Math.max(points.length, 12);
@@ -201,7 +230,7 @@ function showChart(subject) {
   parts.push(draw("path", { class: "area", d: `${path}L${end},${base}H${left}Z` }));
   if (limit !== null) {
     parts.push(draw("line", { class: "limit", x1: left, x2: right, y1: y(limit), y2: y(limit) }));
-    parts.push(draw("text", { class: "over", x: right - 4, y: y(limit) - 7, "text-anchor": "end" }, `limit ${said(limit)}`));
+    parts.push(draw("text", { class: "over", x: right - 4, y: y(limit) - 7, "text-anchor": "end" }, `limit ${most}`));
   }
   parts.push(draw("path", { class: "path", d: path }));
   points.forEach((point, place) => {
@@ -212,17 +241,18 @@ function showChart(subject) {
   const chart = $("chart");
   chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const highest = points.reduce((most, point) => Math.max(most, point.known), start);
-  chart.setAttribute("aria-label", `Now ${said(subject.known)}, at most ${said(highest)} over the last ${points.length} entries${limit === null ? "" : `, limit ${said(limit)}`}.`);
+  chart.setAttribute("aria-label", `Now ${said(subject.known)}, at most ${said(highest)} over the last ${points.length} entries${limit === null ? "" : `, limit ${most}`}.`);
   chart.replaceChildren(...parts);
 }
 
 function showLeft(subject) {
-  const left = Math.round(100 * subject.left), meter = $("meter");
-  text($("left"), state.bound.limit === null ? "no bound" : `${left} %`);
+  const left = Math.round(100 * subject.left), meter = $("meter"), silent = subject.state === SILENT;
+  text($("left"), state.bound.limit === null ? "no bound" : silent ? "nothing" : percent(subject.left));
   meter.setAttribute("aria-valuenow", left);
   meter.classList.toggle("low", left < 20);
+  meter.classList.toggle("silent", silent);
   meter.firstElementChild.style.width = `${left}%`;
-  text($("left-note"), left < 1 ? "at its limit: only what says nothing more about the secret can still be sent"
+  text($("left-note"), silent ? "for good, under this bound and policy" : left < 1 ? "at its limit: only what says nothing more about the secret can still be sent"
     : "of what may become known of the secret, over all sessions");
 }
 
@@ -241,7 +271,7 @@ function showLog(subject) {
 
 function showCounts() {
   const { received, released, stopped, ...others } = state.counters;
-  const usual = new Set(["not asked", "resting", "gathered", "sent again", "paused"]);
+  const usual = new Set(["not asked", "resting", "nothing left", "gathered", "sent again", "paused"]);
   const rows = [["received", received, "main"], ["released", released, "main"], ["sessions ended", stopped, "main"], null];
   for (const [name, count] of Object.entries(others).sort()) if (count) rows.push([name, count, usual.has(name) ? "" : "bad"]);
   $("counts").replaceChildren(...rows.flatMap((row) => row

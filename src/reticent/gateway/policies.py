@@ -29,7 +29,12 @@ class Public(NamedTuple):
 
 
 class Chooser(abc.ABC):
-    """Scores of the sensors and, last, of the stop; the highest is chosen."""
+    """Scores of the sensors and, last, of the stop; the highest is chosen.
+
+    `draws`: whether it may choose otherwise when it is asked again.
+    """
+
+    draws = False
 
     @abc.abstractmethod
     def scores(self, public: Public) -> list[float]:
@@ -45,6 +50,7 @@ class Actor(Chooser):
 
     def __init__(self, file: PolicyFile, sensors: Sensors) -> None:
         self.inputs, width, self.greedy = actor_settings(file)
+        self.draws = not self.greedy
         shape = sensors.secrets, sensors.useful
         check_network(file, seen(self.inputs, *shape, sensors.sensors), sensors.sensors + 1, width)
         self.describe = Description(*shape)

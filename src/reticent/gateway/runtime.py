@@ -150,6 +150,14 @@ class Runtime:
         sensor = self.policy.act(public, rng)
         return STOP if sensor == len(self.sensors) else self.decided(public, sensor)
 
+    def exhausted(self, start: Standing, decision: Decision) -> bool:
+        """Whether nothing is said from here on, the start of a session where this was decided.
+
+        A session that says nothing leaves the standing where it is, so the same is decided for ever; but for a policy
+        that draws, as long as a sensor is allowed.
+        """
+        return decision.sensor is None and not (self.policy.draws and any(self.public(start).allowed))
+
     def release(
         self, standing: Standing, decision: Decision, reading: int, rng: np.random.Generator
     ) -> tuple[Sent, Standing]:
@@ -210,6 +218,10 @@ class Runtime:
             share = 1 - standing.spent_bits / self.limit
         return min(max(share, 0.0), 1.0)
 
+    def over(self, standing: Standing) -> bool:
+        """Whether the bound is reached."""
+        return (self.confidence(standing) if self._of_confidence else standing.spent_bits) >= self.limit
+
     def confidence(self, standing: Standing) -> float:
         """max_s beta(s)."""
         return max(map(sum, standing.belief.tolist()))
@@ -261,7 +273,7 @@ class Runtime:
 
     def _check_kept(self, standing: Standing) -> None:
         """Nothing leaves that crosses the bound: only a decision that was made for another standing could."""
-        if (self.confidence(standing) if self._of_confidence else standing.spent_bits) >= self.limit:
+        if self.over(standing):
             raise InputError("This decision was not made for this standing: what it would send crosses the bound.")
 
     def _impossible(self, sensor: int, symbol: int) -> ImpossibleReading:
@@ -311,8 +323,8 @@ def _check(file: PolicyFile, allow_unbounded: bool) -> None:
 def _how(bound: Bound) -> str:
     """How to train a policy whose bound holds."""
     if isinstance(bound, ConfidenceBound):
-        return "Train one with --confidence L --enforce coarsen (or withhold), whose bound is never crossed."
-    return "Train one with --information BITS --enforce mask, whose bound is never crossed."
+        return "Train one with --confidence L --enforce coarsen (or withhold), whose bound holds by construction."
+    return "Train one with --information BITS --enforce mask, whose bound holds by construction."
 
 
 def _draw(chances: list[float], rng: np.random.Generator) -> int:

@@ -24,6 +24,7 @@ from reticent.gateway.ledger import CLOCK, EVERYBODY, Damaged, Ledger, LedgerTro
 from reticent.gateway.messages import Message, Outgoing, Refused
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import ImpossibleReading, Runtime
+from reticent.gateway.sessions import EXHAUSTED
 from reticent.gateway.subjects import Place, Subject, Subjects
 from reticent.gateway.turns import Turns
 from reticent.gateway.view import SHOWN_SUBJECTS, View
@@ -39,7 +40,7 @@ WHY = {
     "impossible": UNUSABLE,
 }
 # What happens all the time is counted, and not logged.
-USUAL = frozenset(("released", "gathered", "not asked", "resting", "paused"))
+USUAL = frozenset(("released", "gathered", "not asked", "resting", "nothing left", "paused"))
 
 Event = dict[str, Any]
 
@@ -202,6 +203,8 @@ class Gateway:
             chosen = self._subjects.get(subject) if subject else None
             return {
                 **self._view.about,
+                "asked": subject,
+                "most_in_memory": self.settings.subjects,
                 "trouble": self._troubles.sentence,
                 "paused": self._troubles.has("paused"),
                 "stopped": self.stopped,
@@ -310,7 +313,7 @@ class Gateway:
         batch.places[message.subject] = place
         batch.entries += stop
         if place.decision is None:
-            return "resting"
+            return "nothing left" if place.exhausted else "resting"
         if place.decision.sensor != sensor:
             return "not asked"
         outcome = self._release(message, subject, place, batch)
@@ -458,6 +461,8 @@ class Gateway:
             if name in refused:
                 subject.unsure = True
                 continue
+            if place.exhausted and not (subject.place and subject.place.exhausted):
+                _log.warning("Subject %r: %s", name, EXHAUSTED)
             subject.place = place
 
     def _distrust(self, batch: _Batch, error: LedgerTrouble) -> None:

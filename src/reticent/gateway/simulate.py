@@ -1,7 +1,8 @@
 """Sensors that are not there: messages as a gateway would get them, from a model's own law or from recordings.
 
-Everybody has a secret for good, and a useful value for one episode. In an episode every sensor of everybody speaks at
-every moment; then all are silent for a while, so that sessions of the gateway do not straddle two episodes.
+Everybody has a secret for good, and a useful value for one episode, which now and then stays for the next. In an
+episode every sensor of everybody speaks at every moment; then all are silent for a while, so that sessions of the
+gateway do not straddle two episodes.
 """
 
 import abc
@@ -15,6 +16,7 @@ import numpy as np
 
 from reticent.errors import InputError
 from reticent.gateway.messages import Message
+from reticent.gateway.sessions import STAYS
 from reticent.problem.model import ReleaseModel
 
 
@@ -31,30 +33,37 @@ class Source(abc.ABC):
 
 
 class Drawn(Source):
-    """Readings that are drawn from the model, so that it fits."""
+    """Readings that are drawn from the model, so that it fits within an episode.
 
-    def __init__(self, model: ReleaseModel, subjects: Sequence[str], seed: int | None = 0) -> None:
-        self._model, self._subjects = model, list(subjects)
+    From one to the next the useful value stays with the chance `stays`, where the gateway takes it as new.
+    """
+
+    def __init__(
+        self, model: ReleaseModel, subjects: Sequence[str], seed: int | None = 0, stays: float = STAYS
+    ) -> None:
+        if not 0 <= stays <= 1:
+            raise InputError(f"--stays is a chance from 0 to 1, not {stays:g}.")
+        self._model, self._subjects, self._stays = model, list(subjects), stays
         self._rng = np.random.default_rng(seed)
         # Sums over symbols, so that a uniform number finds its symbol.
         self._up_to = np.cumsum(model.channel, axis=-1)
         self._secret = self._drawn(np.tile(model.prior.sum(1), (len(self._subjects), 1)))
-        self._useful = np.zeros(len(self._subjects), int)
-        self.begin()
+        self._useful = self._new_useful(self._secret)
 
     def begin(self) -> bool:
-        given = self._model.prior / np.maximum(self._model.prior.sum(1, keepdims=True), 1e-300)
-        self._useful = self._drawn(given[self._secret])
+        stay = self._rng.random(len(self._subjects)) < self._stays
+        self._useful = np.where(stay, self._useful, self._new_useful(self._secret))
         return True
 
     def change(self, subject: str, to: str | None = None) -> None:
         """One subject's next episode, or somebody else in its place."""
         which = self._subjects.index(subject)
+        if to is None and self._rng.random() < self._stays:
+            return
         if to is not None:
             self._subjects[which] = to
             self._secret[which] = self._drawn(self._model.prior.sum(1)[None])[0]
-        law = self._model.prior[self._secret[which]]
-        self._useful[which] = self._drawn((law / law.sum())[None])[0]
+        self._useful[which] = self._new_useful(self._secret[which : which + 1])[0]
 
     def moment(self) -> Iterator[Message]:
         up_to = self._up_to[:, self._secret, self._useful]
@@ -63,6 +72,11 @@ class Drawn(Source):
         for who, subject in enumerate(self._subjects):
             for sensor, name in enumerate(self._model.sensors):
                 yield Message(subject, name, symbol=self._model.symbols[codes[sensor, who]])
+
+    def _new_useful(self, secrets: np.ndarray) -> np.ndarray:
+        """A useful value for each secret, by p(u | s)."""
+        given = self._model.prior / np.maximum(self._model.prior.sum(1, keepdims=True), 1e-300)
+        return self._drawn(given[secrets])
 
     def _drawn(self, laws: np.ndarray) -> np.ndarray:
         """One index per row, drawn by the row's law."""

@@ -17,8 +17,9 @@ class Place:
     """Where a subject stands. All of it but `measured` follows from what was sent, and from the clock.
 
     `number`, `hash`, `time` and `measured` are of its newest entry in the ledger. `decision` waits for a reading; there
-    is none while the subject rests, and before it was made. `held`: why nothing more is released, as the ledger keeps
-    it. `unusable`: why nothing can be, as long as the newest entry is this one and the policy this one.
+    is none while the subject rests, and before it was made. `exhausted`: there will be none any more, because nothing
+    is left to say. `held`: why nothing more is released, as the ledger keeps it. `unusable`: why nothing can be, as
+    long as the newest entry is this one and the policy this one.
     """
 
     standing: Standing
@@ -28,6 +29,7 @@ class Place:
     measured: float = float("-inf")
     resting_since: float | None = None
     decision: Decision | None = None
+    exhausted: bool = False
     tallies: dict[int, Tally] = field(default_factory=dict)
     held: str | None = None
     unusable: str | None = None

@@ -63,7 +63,7 @@ class Turns:
 
     def awake(self, name: str, place: Place, now: float) -> tuple[Place, list[Entry]]:
         """The place with a decision, if it is time for one. A session in which nothing would be said is not begun."""
-        if place.decision is not None or place.blocked:
+        if place.decision is not None or place.blocked or place.exhausted:
             return place, []
         if place.resting_since is None:
             return self._asked(name, place, now, self.rng())
@@ -73,7 +73,7 @@ class Turns:
         fresh = self.runtime.next_session(place.standing) if said else place.standing
         decision = self.runtime.decide(fresh, self.rng())
         if decision.sensor is None:
-            return replace(place, resting_since=now), []
+            return replace(place, resting_since=now, exhausted=self.runtime.exhausted(fresh, decision)), []
         return replace(place, standing=fresh, resting_since=None, decision=decision), []
 
     def release(self, name: str, place: Place, reading: int, measured: float, now: float) -> tuple[Place, list[Entry]]:
@@ -97,7 +97,8 @@ class Turns:
         if decision.sensor is not None:
             return replace(place, decision=decision), []
         if place.standing.step == 0:
-            return replace(place, resting_since=now), []
+            exhausted = self.runtime.exhausted(place.standing, decision)
+            return replace(place, resting_since=now, exhausted=exhausted), []
         entry = self._entry(name, place, place.standing, What(place.standing.step, STOP), now)
         return replace(place, number=entry.number, hash=entry.hash, time=entry.time, resting_since=now), [entry]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from reticent.gateway.ledger import Entry, standing_of
 from reticent.gateway.runtime import Runtime, Standing
+from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
 from reticent.gateway.subjects import Place
 from reticent.problem.bound import ConfidenceBound
 
@@ -34,6 +35,8 @@ class View:
             "sensors": list(runtime.sensors),
             "enforce": runtime.task.enforce,
             "policy": runtime.digest[:12],
+            "assumption": ASSUMPTION,
+            "exhausted": EXHAUSTED,
         }
 
     def remember(self, entry: Entry) -> None:
@@ -76,6 +79,8 @@ class View:
     def _state(self, place: Place) -> str:
         if place.blocked:
             return "blocked"
+        if place.exhausted:
+            return "nothing left to say"
         if place.resting_since is not None:
             return "resting"
         if place.decision is None or place.decision.sensor is None:

@@ -22,7 +22,7 @@ CAPTIONS = {
     "belief is honest; below it, too sure.",
     "same_utility": "To the left is better: less of the secret for as much of the useful value.",
     "sessions": "The same secret in one session after the other. Forgotten: every session starts anew, and an "
-    "adversary adds them up. Carried: sessions go on from the last belief.",
+    "adversary adds them up. Carried: sessions go on from the last belief, with U drawn anew in each.",
     "wrong_spread": "Readings whose laws are sharper (left of 1) or flatter than the model says. The adversary knows "
     "how sharp they are; the device does not.",
     "wrong_distance": "Readings of different hidden pairs that lie further apart (right of 1) or closer together than "
