@@ -8,6 +8,7 @@ import pytest
 
 from reticent.data.readings import uniform_prior
 from reticent.errors import InputError
+from reticent.gateway.readings import Encoder
 from reticent.problem.fit import Codebook, calibration_error, counted, fit_model, flattened
 from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.prior import prior_of
@@ -94,6 +95,8 @@ def test_a_sensor_has_as_many_codes_as_it_has_readings():
     assert (model.channel[1] > 0).all()
     again = ReleaseModel.from_json(json.loads(json.dumps(model.to_json())))
     assert np.array_equal(Codebook.of(again).codes(values), Codebook.of(model).codes(values))
+    # The gateway codes live readings with the same book.
+    assert [Encoder.of(again).coded(sensor, [value]) for sensor, value in ((0, 1.0), (1, 3.0))] == [1, 3]
     # With fewer codes than values both have as many as were asked for.
     assert Codebook.of(fit_model(replace(STREAMS, values=values), codes=2)).sizes == (2, 2)
 

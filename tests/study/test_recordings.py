@@ -86,6 +86,17 @@ def test_other_data_in_the_same_place_are_other_cells(source):
     assert fingerprint(recorded) != fingerprint(other)
 
 
+def test_the_table_shows_limits_above_the_entropy_like_the_others():
+    one = {"policy": "MI-PDRP", "rotation": 0, "releases": 3.0, "violation_rate": 0.0, "confidence_useful": 0.9}
+    one |= {f"{kind}_{label}": 0.8 for kind in ("retrained", "accuracy", "balanced") for label in ("useful", "secret")}
+    one |= {f"per_{label}": [0.7, 0.9] for label in ("useful", "secret")}
+    one |= {
+        f"{name}_{end}": None for name in ("retrained_useful", "retrained_secret", "gap") for end in ("low", "high")
+    }
+    rows = recordings_table(pl.DataFrame([{**one, "limit": limit} for limit in (0.5, 2.0)]))
+    assert [row[:3] for row in rows] == [["MI-PDRP", "0.5 bits", "3.00"], ["MI-PDRP", "2 bits", "3.00"]]
+
+
 @pytest.mark.slow
 def test_the_study_from_files_to_page(source, tmp_path):
     told, said = [], Queue()
@@ -111,7 +122,7 @@ def test_the_study_from_files_to_page(source, tmp_path):
     page = write_recordings_report(tmp_path).read_text()
     assert page.count("<figure>") == 5
     assert "2 bits" in page
-    assert "free" not in page
+    assert "bits, free" not in page
     assert len(recordings_table(results)) == 7
     people = json.loads((tmp_path / "cells" / "learned_rotation-0.json").read_text())["people"]
     assert sorted(chain(*people.values())) == ["p0", "p1", "p2", "p3"]

@@ -41,8 +41,7 @@ class What:
     window: float = 1.0
     """Seconds that are summed up into one reading: mean and log deviation of each axis. 0: a reading is one sample."""
     codes: int = 30
-    """Codes per sensor of the finite model: each reading becomes the nearest of so many typical ones. A sensor with
-    fewer different readings has one code for each."""
+    """Codes per sensor of the finite model; a sensor with fewer different readings has one for each."""
 
 
 def check_codes(codes: int) -> None:

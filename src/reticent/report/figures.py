@@ -42,8 +42,8 @@ LIMITED = {
     ("mask", "value iteration"): ("information on every path", "#2563a8"),
     ("multiplier", "value iteration"): ("information on average", "#7a5195"),
     ("penalty", "value iteration"): ("confidence, by penalty", "#111111"),
-    ("coarsen", "value iteration"): ("confidence, never crossed (coarsen)", "#c0392b"),
-    ("answer", "value iteration"): ("confidence, but for a chance of 0.1 % (answer)", "#2e8b57"),
+    ("coarsen", "value iteration"): ("confidence, by coarsening", "#c0392b"),
+    ("answer", "value iteration"): ("confidence, by an answer", "#2e8b57"),
 }
 
 
