@@ -104,6 +104,8 @@ def charts(page: str) -> dict:
     return json.loads(found[1])
 
 
-def test_a_quick_study_leaves_out_what_it_cannot_compare(tmp_path):
+def test_a_quick_study_leaves_out_what_it_cannot_compare(tmp_path, monkeypatch):
+    # Pictures take most of the time, and are looked at above.
+    monkeypatch.setattr("reticent.report.page.save_figures", lambda *_: None)
     write_results(tmp_path, "Quick", [flat(_row(cell)) for cell in plan(replace(TINY, extras=QUICK_EXTRAS))])
     assert write_report(tmp_path).read_text().count("<figure>") == 12

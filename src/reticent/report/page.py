@@ -27,8 +27,8 @@ CAPTIONS = {
     "information_cost": "The same baselines under the same mask.",
     "information_violations": "Zero by construction: what would cross the bound cannot be chosen.",
     "leakage": "Cost against the information about S that episodes give on average. A limit on every path, or for "
-    "every belief, also covers the worst episode; a limit on average does not. Coarsening never crosses its bound; the rule "
-    "of an answer is confirmed by simulation, with a chance of error of 0.1 %.",
+    "every belief, also covers the worst episode; a limit on average does not. Coarsening never crosses its bound; "
+    "the rule of an answer is confirmed by simulation, with a chance of error of 0.1 %.",
     "trade_off": "Stopping time and accuracy as the price λ of a wrong guess varies, within the same bound.",
 }
 
