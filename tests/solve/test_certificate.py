@@ -1,5 +1,6 @@
 """Floors and ceilings from end to end, on a problem that `certify` takes for too large but the lattice still solves."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +9,14 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
+from reticent.estimate import Estimate, exact
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 from reticent.problem.task import Enforcement, Task
 from reticent.process.release import ReleaseProcess
-from reticent.solve.certificate import PAIRS, Effort, certify
+from reticent.solve.certificate import PAIRS, Certificate, Effort, certify
 from reticent.solve.expected_information import solve_expected
 from reticent.solve.lattice import solve_lattice
 from reticent.solve.tree import solve_tree
@@ -32,6 +34,17 @@ def task_of(bound: Bound, enforce: Enforcement) -> Task:
     model = ReleaseModel(prior=np.full((2, 2), 0.25), channel=channel, **names)
     # Mistakes are cheap, so that episodes are short.
     return Task(model, bound, Objective(error_penalty=20.0), enforce, horizon=40)
+
+
+def test_a_wide_gap_is_said_in_multiples_of_the_lower_bound():
+    upper = Estimate(34.9, 34.8, 35.0, "normal")
+    found = Certificate(exact(13.85), upper, "relaxation", "the problem without any bound")
+    assert found.ratio == pytest.approx(2.51986, abs=1e-5)
+    assert "this one costs 34.9 [34.8, 35]: 2.520 times the lower bound." in found.sentence()
+    assert found.to_json()["ratio"] == found.ratio
+    free = Certificate(exact(0.0), exact(1.5), "exact bracket", "by solving")
+    assert "this one costs 1.5: 1.5 more." in free.sentence()
+    assert json.loads(json.dumps(free.to_json(), allow_nan=False))["ratio"] is None
 
 
 @pytest.mark.slow

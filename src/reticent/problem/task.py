@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from reticent.errors import InputError
-from reticent.problem.bound import Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Bound, ConfidenceBound, ExpectedInformationBound, InformationBound, Unbounded
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 
@@ -92,8 +92,9 @@ def _bound_to_json(bound: Bound) -> dict[str, float]:
             return {"expected_information_bits": bits}
 
 
+# A confidence above 1 is how files keep no bound.
 BOUNDS: dict[str, Callable[[float], Bound]] = {
-    "confidence": ConfidenceBound,
+    "confidence": lambda limit: Unbounded(limit) if limit > 1 else ConfidenceBound(limit),
     "information_bits": InformationBound,
     "expected_information_bits": ExpectedInformationBound,
 }
