@@ -150,7 +150,7 @@ def test_compiled_play_stops_at_an_impossible_reading(process):
 
 def test_a_learned_belief_that_is_no_number_is_refused():
     provider = LstmProvider(jnp.asarray(RECORDED.prior), 2, 1, jax.random.key(0))
-    broken = eqx.tree_at(lambda p: p.head.bias, provider, provider.head.bias * jnp.nan)
+    broken = eqx.tree_at(lambda p: p.head.weight, provider, provider.head.weight * jnp.nan)
     process = ReplayProcess(broken, STREAMS, ConfidenceBound(0.9), horizon=8)
     with pytest.raises(InputError, match="Step 0: sensor 0 gave reading"):
         evaluate(process, Heedless(), 200)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
+from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess

@@ -1,5 +1,7 @@
 """Exact belief over the hidden pair (secret, useful), one symbol at a time."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
@@ -27,7 +29,7 @@ def update(
     `likelihood` is that of the symbol, q(z | a, ., .). What has probability zero leaves the belief as it was, and the
     caller must refuse it: a quotient of zeros would be NaN, which is below every bound. numpy in, numpy out.
     """
-    xp = np if isinstance(belief, np.ndarray) and isinstance(likelihood, np.ndarray) else jnp
+    xp: Any = np if isinstance(belief, np.ndarray) and isinstance(likelihood, np.ndarray) else jnp
     joint = belief * likelihood
     mass = joint.sum((-2, -1))
     possible = mass > 0

@@ -9,9 +9,9 @@ import math
 from typing import Literal, TypeVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from reticent.belief.bayes import secret_marginal, useful_marginal
 from reticent.belief.information import entropy_bits
@@ -151,7 +151,7 @@ class Process(eqx.Module):
         allowed = exists & state.public.allowed[jnp.clip(action, 0, stop)]
         transition = self._carry_out(key, state, jnp.where(allowed, action, stop))
         refusal = eqx.tree_at(lambda r: (r.forbidden, r.action), transition.refusal, (~allowed, action))
-        if not isinstance(refusal.forbidden | refusal.impossible, jax.core.Tracer):
+        if not isinstance(refusal.forbidden | refusal.impossible, Tracer):
             refusal.raise_first(stop)
         return eqx.tree_at(lambda t: t.refusal, transition, refusal)
 

@@ -19,7 +19,7 @@ from reticent.errors import InputError
 from reticent.process.process import Process, PublicState, Refusal, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
-Act = Callable[[PRNGKey, PublicState], Index]
+Act = Callable[[PRNGKey, PublicState], Index | int]
 Piece = TypeVar("Piece")
 
 
