@@ -8,7 +8,7 @@ import pytest
 
 from reticent.cli.simulate import PaceOptions, Simulate
 from reticent.estimate import Estimate
-from reticent.gateway.forecast import Forecast, Person, forecast, forecast_file, live
+from reticent.gateway.forecast import Forecast, Person, forecast, forecast_file
 from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.sessions import ASSUMPTION
 from reticent.gateway.simulate import Drawn
@@ -41,39 +41,43 @@ class Followed(Person):
         self.likelihoods: list[np.ndarray] = []
         self.channels: list[np.ndarray] = []
 
-    def sent(self, sensor, sent):
+    def hear(self, sensor, sent):
         channel = self._model.channel[sensor]
         weight = np.eye(channel.shape[-1])[sent.symbol] if sent.chances is None else sent.chances
         self.channels.append(channel)
         self.likelihoods.append(channel @ weight)
-        super().sent(sensor, sent)
+        super().hear(sensor, sent)
+
+
+def lived(person, sessions):
+    """The person, so many sessions later."""
+    for _ in range(sessions):
+        person.session()
+    return person
 
 
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
 def test_who_knows_that_the_useful_value_stayed_multiplies_all_that_was_sent(tmp_path, enforce):
     runtime = runtime_of(tmp_path, task(ConfidenceBound(0.7), enforce, 6, two_binary_sensors()), seed=1)
-    rng, lives = np.random.default_rng(2), []
-    for _ in range(20):
-        person = Followed(runtime, 1.0, rng)
-        lives.append(live(runtime, person, 6, rng))
+    people = [lived(Followed(runtime, 1.0, rng), 6) for rng in map(np.random.default_rng, range(20))]
+    for person in people:
         so_far = runtime.task.model.prior * np.cumprod(person.likelihoods, axis=0)
         so_far /= so_far.sum((1, 2), keepdims=True)
         assert person.informed.belief == pytest.approx(so_far[-1], abs=1e-12)
-        assert lives[-1].over == (so_far.sum(2).max() >= 0.7)
-    assert 0 < sum(life.over for life in lives) < 20
+        assert person.over == (so_far.sum(2).max() >= 0.7)
+    assert 0 < sum(person.over for person in people) < 20
 
 
 def test_its_bits_are_those_of_its_own_belief(tmp_path):
     runtime = runtime_of(tmp_path, task(InformationBound(0.5), model=synthetic(noise=3.0)))
-    rng, prior, lives = np.random.default_rng(2), runtime.task.model.prior, []
-    for _ in range(20):
-        person = Followed(runtime, 1.0, rng)
-        lives.append(live(runtime, person, 6, rng))
+    people = [lived(Followed(runtime, 1.0, rng), 6) for rng in map(np.random.default_rng, range(20))]
+    prior = runtime.task.model.prior
+    for person in people:
         before = [prior, *(prior * np.cumprod(person.likelihoods, axis=0))]
         bits = np.cumsum([information_bits(joint, c) for joint, c in zip(before, person.channels, strict=False)])
         assert person.informed.spent_bits == pytest.approx(bits[-1], abs=1e-9)
-        assert lives[-1].over == (bits[-1] >= 0.5)
-    assert 0 < sum(life.over for life in lives) < 20
+        assert person.over == (bits[-1] >= 0.5)
+    assert 0 < sum(person.over for person in people) < 20
 
 
 def test_who_knows_that_it_never_stays_knows_what_the_ledger_says(tmp_path):
@@ -118,12 +122,12 @@ def test_a_gateway_falls_silent_when_it_was_forecast(tmp_path):
         for _ in range(5):
             place.clock.now += 0.1
             place.gateway.handle(list(source.moment()))
-    lives = [live(place.runtime, Person(place.runtime, 0.0, rng), 20, rng) for _ in range(200)]
+    simulated = [lived(Person(place.runtime, 0.0, rng), 20) for _ in range(200)]
     silent = [(place.gateway.look(who) or {})["state"] == "nothing left to say" for who in people]
     sessions = [place.ledger.counts(who).sessions for who in people]
     for found, expected in (
-        (sessions, [life.sessions for life in lives]),
-        (silent, [life.silent for life in lives]),
+        (sessions, [each.sessions for each in simulated]),
+        (silent, [each.silent for each in simulated]),
     ):
         error = np.hypot(np.std(expected) / 40**0.5, np.std(expected) / 200**0.5)
         assert np.mean(found) == pytest.approx(np.mean(expected), abs=4 * error)
@@ -134,6 +138,13 @@ def test_nothing_that_is_ever_said_and_no_end(tmp_path):
     silent = forecast(runtime_of(tmp_path, task(InformationBound(1e-6), "mask")), subjects=5)
     assert silent.sessions is not None
     assert (silent.sessions.value, silent.silent.value, silent.over.value) == (0, 1, 0)
+
+
+def test_where_sessions_are_long_all_are_followed_for_fewer(tmp_path, monkeypatch):
+    monkeypatch.setattr("reticent.gateway.forecast.MOST_DECISIONS", 60)
+    runtime = runtime_of(tmp_path, task(horizon=4, model=two_binary_sensors()))
+    # Five decisions in each session of four releases.
+    assert forecast(runtime, subjects=6).most_sessions == 2
 
 
 def test_the_seed_decides_everything(tmp_path):

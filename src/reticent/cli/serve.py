@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,15 +118,24 @@ class Serve:
 
         if not self.demo:
             return serve_stdio(gateway, sys.stdin.fileno(), sys.stdout.fileno(), lambda: ending.asked)
-        from reticent.gateway.demo import SESSIONS, Visitors
-        from reticent.gateway.forecast import forecast
-        from reticent.gateway.sessions import STAYS
+        from reticent.gateway.demo import Visitors
 
-        visit = f"visitors come for {SESSIONS} sessions, and after {100 * STAYS:g} % of them go on doing the same"
-        expected = forecast(gateway.runtime, STAYS, most_sessions=SESSIONS)
-        print(f"reticent: in this demo {visit}. {expected.informed}", file=sys.stderr, flush=True)
+        # A second's work that visitors need not wait for.
+        threading.Thread(target=_tell_of_visitors, name="forecast", daemon=True).start()
         with contextlib.closing(Visitors(gateway)) as visitors:
             return serve_stdio(gateway, visitors.readings, sys.stdout.fileno(), lambda: ending.asked)
+
+
+def _tell_of_visitors() -> None:
+    """How often the demo's visitors go on doing the same, and what that tells a provider who knows when."""
+    from reticent.gateway.demo import POLICY, SESSIONS
+    from reticent.gateway.forecast import forecast
+    from reticent.gateway.runtime import Runtime
+    from reticent.gateway.sessions import STAYS
+
+    visit = f"visitors come for {SESSIONS} sessions, and after {100 * STAYS:g} % of them go on doing the same"
+    expected = forecast(Runtime.load(POLICY), STAYS, most_sessions=SESSIONS)
+    print(f"reticent: in this demo {visit}. {expected.informed}", file=sys.stderr, flush=True)
 
 
 class Ending(contextlib.AbstractContextManager["Ending"]):

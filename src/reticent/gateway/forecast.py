@@ -16,9 +16,11 @@ import numpy as np
 
 from reticent.errors import InputError
 from reticent.estimate import Estimate, mean, rate
-from reticent.gateway.runtime import Decision, Runtime, Sent, Standing
+from reticent.gateway.runtime import Decision, Runtime, Sent
 
 SUBJECTS, SESSIONS = 40, 30
+# Some seconds' work.
+MOST_DECISIONS = 8_000
 
 
 @dataclass(frozen=True)
@@ -64,33 +66,38 @@ class Forecast:
         )
 
 
-@dataclass(frozen=True)
-class Life:
-    """One subject: sessions in which something was sent, whether nothing is left, whether the bound was reached."""
-
-    sessions: int
-    silent: bool
-    over: bool
-
-
 class Person:
-    """Somebody with a secret and, session by session, a useful value, followed by the provider who knows when it stays.
+    """Somebody with a secret and, session by session, a useful value; heard by the gateway's two providers.
 
-    `informed` is where that provider stands; `over`, whether the bound was ever reached for it.
+    `standing` is where the provider of the ledger stands, `informed` the one who knows when the useful value stays;
+    `over`: whether the bound was ever reached for the latter. `sessions` counts those in which something was sent,
+    `silent` says that nothing is left to say, `decisions` what it took to simulate.
     """
 
     def __init__(self, runtime: Runtime, stays: float, rng: np.random.Generator) -> None:
         self._runtime, self._stays, self._rng = runtime, stays, rng
         self._model = runtime.task.model
-        self.informed, self.over = runtime.first(), False
+        self.standing = self.informed = runtime.first()
+        self.over = self.silent = False
+        self.sessions = self.decisions = 0
         self.secret, self.useful = divmod(self._drawn(self._model.prior.reshape(-1)), len(self._model.useful))
 
-    def reading(self, sensor: int) -> int:
-        """What the sensor says of this person now."""
-        return self._drawn(self._model.channel[sensor, self.secret, self.useful])
+    def session(self) -> None:
+        """One session, unless nothing is left to say; then on to the next."""
+        if self.silent:
+            return
+        decision = self._decision()
+        self.silent = self._runtime.exhausted(self.standing, decision)
+        self.sessions += decision.sensor is not None
+        while decision.sensor is not None:
+            reading = self._drawn(self._model.channel[decision.sensor, self.secret, self.useful])
+            sent, self.standing = self._runtime.release(self.standing, decision, reading, self._rng)
+            self.hear(decision.sensor, sent)
+            decision = self._decision()
+        self._go_on()
 
-    def sent(self, sensor: int, sent: Sent) -> None:
-        """The provider hears what was sent in place of it."""
+    def hear(self, sensor: int, sent: Sent) -> None:
+        """The provider who knows more hears what was sent."""
         known, runtime = self.informed, self._runtime
         belief = runtime.heard(known, sensor, sent.symbol, sent.chances)
         # Of bits only a bound on information speaks, under which readings are sent as they are.
@@ -98,12 +105,16 @@ class Person:
         self.informed = replace(known, belief=belief, spent_bits=known.spent_bits + bits)
         self.over |= runtime.over(self.informed)
 
-    def next_session(self) -> None:
-        """The useful value stays, or is drawn anew."""
-        if self._rng.random() < self._stays:
-            return
-        self.informed = self._runtime.next_session(self.informed)
-        self.useful = self._drawn(self._model.prior[self.secret])
+    def _go_on(self) -> None:
+        """To the next session: the ledger takes the useful value as new, whether it stays or not."""
+        self.standing = self._runtime.next_session(self.standing)
+        if self._rng.random() >= self._stays:
+            self.informed = self._runtime.next_session(self.informed)
+            self.useful = self._drawn(self._model.prior[self.secret])
+
+    def _decision(self) -> Decision:
+        self.decisions += 1
+        return self._runtime.decide(self.standing, self._rng)
 
     def _drawn(self, law: np.ndarray) -> int:
         return int(self._rng.choice(len(law), p=law / law.sum()))
@@ -112,17 +123,24 @@ class Person:
 def forecast(
     runtime: Runtime, stays: float = 1.0, subjects: int = SUBJECTS, most_sessions: int = SESSIONS, seed: int = 0
 ) -> Forecast:
-    """Simulate subjects of a gateway with this policy. Deterministic given the seed."""
+    """Simulate subjects of a gateway with this policy. Deterministic given the seed.
+
+    Where sessions are long, all are followed for fewer of them.
+    """
     rng = np.random.default_rng(seed)
-    lives = [live(runtime, Person(runtime, stays, rng), most_sessions, rng) for _ in range(subjects)]
-    silent = [life.sessions for life in lives if life.silent]
+    people, done = [Person(runtime, stays, rng) for _ in range(subjects)], 0
+    while done < most_sessions and sum(person.decisions for person in people) < MOST_DECISIONS:
+        for person in people:
+            person.session()
+        done += 1
+    silent = [person.sessions for person in people if person.silent]
     return Forecast(
         subjects=subjects,
-        most_sessions=most_sessions,
+        most_sessions=done,
         stays=stays,
         sessions=mean(silent) if len(silent) > 1 else None,
-        silent=rate([life.silent for life in lives]),
-        over=rate([life.over for life in lives]),
+        silent=rate([person.silent for person in people]),
+        over=rate([person.over for person in people]),
     )
 
 
@@ -133,30 +151,6 @@ def forecast_file(policy: str | Path, stays: float = 1.0) -> Forecast | None:
     except InputError:
         return None
     return forecast(runtime, stays)
-
-
-def live(runtime: Runtime, person: Person, most_sessions: int, rng: np.random.Generator) -> Life:
-    """One person's sessions, up to so many or until nothing is left to say."""
-    standing, spoken = runtime.first(), 0
-    for _ in range(most_sessions):
-        decision = runtime.decide(standing, rng)
-        if runtime.exhausted(standing, decision):
-            return Life(spoken, True, person.over)
-        spoken += decision.sensor is not None
-        standing = runtime.next_session(_session(runtime, person, standing, decision, rng))
-        person.next_session()
-    return Life(spoken, False, person.over)
-
-
-def _session(
-    runtime: Runtime, person: Person, standing: Standing, decision: Decision, rng: np.random.Generator
-) -> Standing:
-    """Where one session, which begins with this decision, ends."""
-    while decision.sensor is not None:
-        sent, standing = runtime.release(standing, decision, person.reading(decision.sensor), rng)
-        person.sent(decision.sensor, sent)
-        decision = runtime.decide(standing, rng)
-    return standing
 
 
 def _percent(share: Estimate) -> str:
