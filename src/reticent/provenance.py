@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("reticent", "jax", "equinox", "optax", "numpy", "scipy", "scikit-learn", "polars")
+from reticent import __version__
+
+PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "scikit-learn", "polars")
 
 
 def provenance() -> dict[str, str]:
@@ -19,5 +21,7 @@ def provenance() -> dict[str, str]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
+        # That of this code: an editable installation remembers the version that it was made with.
+        "reticent": __version__,
         **packages,
     }
