@@ -26,7 +26,7 @@ from reticent.audit.sessions import repeated_sessions
 from reticent.audit.traces import Names, Traces
 from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
-from reticent.data.readings import Readings, readings
+from reticent.data.readings import Readings, readings, uniform_prior
 from reticent.policy.policy import NoProtection, Policy, RandomSensor
 from reticent.problem.bound import NO_BOUND, Bound
 from reticent.problem.fit import Codebook, fit_model
@@ -125,7 +125,8 @@ def recordings(name) -> None:
     ):
         agent = trained_agent(provider, scaled.of(held_out), bound, QUICK, 0)
         rows.append(_audited(title, limit, traces(bound, agent), random))
-    model = fit_model(recorded.of(learned_from + held_out))
+    fitted_to = recorded.of(learned_from + held_out)
+    model = fit_model(fitted_to, prior=uniform_prior(fitted_to))
     own = recorded.of(audited)
     codes = Recorded(jnp.asarray(Codebook.of(model).codes(own.values)), episodes_of(own, QUICK.readings))
     for limit in QUICK.guarantee:

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _train(process: ReleaseProcess, state: TrainState) -> jax.Array:
-    return advance(process, RECIPE, state, UPDATES, jnp.asarray(TOTAL))[0].update
+    return advance(process, RECIPE, state, jnp.asarray(UPDATES), jnp.asarray(TOTAL))[0].update
 
 
 def _speed(run: Callable[[], None]) -> float:

@@ -107,9 +107,9 @@ def _speed(provider: LstmProvider) -> None:
         for bound in (ConfidenceBound(0.8), InformationBound(1.0)):
             process = ReplayProcess(provider, streams, bound)
             state, total = initialise(process, RECIPE, 0), jnp.asarray(100)
-            state, _ = advance(process, RECIPE, state, 4, total)
+            state, _ = advance(process, RECIPE, state, jnp.asarray(4), total)
             started = time.perf_counter()
-            state, progress = advance(process, RECIPE, state, 4, total)
+            state, progress = advance(process, RECIPE, state, jnp.asarray(4), total)
             jax.block_until_ready(progress)
             speed = 4 * RECIPE.steps_per_update / (time.perf_counter() - started)
             held = sum(leaf.nbytes for leaf in jax.tree.leaves(eqx.filter(process, eqx.is_array)))

@@ -122,7 +122,7 @@ def _ours(recipe: Recipe) -> float:
     def learning() -> Iterator[int]:
         state, updates, total = initialise(process, recipe, 0), 10, jax.numpy.asarray(10_000)
         while True:
-            state, _ = jax.block_until_ready(advance(process, recipe, state, updates, total))
+            state, _ = jax.block_until_ready(advance(process, recipe, state, jax.numpy.asarray(updates), total))
             yield updates * recipe.steps_per_update
 
     return _rate(learning())

@@ -51,7 +51,8 @@ def main() -> None:
     headings = ["bound", "recipe", "agent's cost", "asked: at most", "one-step lookahead's cost", "violations"]
     headings += ["releases", "steps/s", "evaluating lookahead"]
     notes = [
-        f"Training seed 0, {STEPS:,} environment steps, evaluated over {EPISODES:,} episodes of seed 1. Costs are "
+        f"Training seed 0, {STEPS:,} environment steps (rounded up to whole updates), evaluated over "
+        f"{EPISODES:,} episodes of seed 1. Costs are "
         "estimates with 95 % intervals.",
         "steps/s: environment steps per second of training, without compilation. The last column includes compilation.",
     ]

@@ -103,7 +103,8 @@ def show(points: list[dict[str, Any]]) -> None:
         "Synthetic problem, lambda 50, C_T 1, C_B 50. Seconds of training, compilation included, judging not, until "
         "the cost was first within 5, 2 and 1 % of the floor, at checkpoints. Costs are estimates over "
         f"{JUDGED_EPISODES:,} episodes with the martingale of a value as control variate; policies act greedily.",
-        f"Our agent as it comes (2 x 128, {OUR_STEPS:,} steps); value iteration with {OUR_ROUNDS} rounds. "
+        f"Our agent as it comes (2 x 128, {OUR_STEPS:,} steps, rounded up to whole updates); value iteration with "
+        f"{OUR_ROUNDS} rounds. "
         f"Stable-Baselines3 with {ENVIRONMENTS} environments in one compiled step, our agent's observations, "
         f"2 x {WIDTH} leaky ReLU, rewards scaled, no discount, otherwise its own settings (PPO: "
         f"{PPO_STEPS} steps per environment, minibatches of {PPO_BATCH}), for {OUTSIDE_SECONDS:g} s.",

@@ -29,7 +29,7 @@ from reticent.audit.traces import Names, Traces
 from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
 from reticent.data.portions import portions, rotations
-from reticent.data.readings import ReadingKind, Readings, readings
+from reticent.data.readings import ReadingKind, Readings, readings, uniform_prior
 from reticent.problem.fit import Codebook, fit_model
 from reticent.process.recorded import Recorded
 from reticent.report.recordings import HEADINGS, recordings_table
@@ -143,7 +143,8 @@ def _raw(own: Readings, sensor: int | None, length: int, seed: int) -> Traces:
 
 def _guaranteed(recorded: Readings, fitted, attackers, measured, seed: int):
     """The bound and horizon of the widest gap on the attackers' people, and what they do on the measured."""
-    model = fit_model(recorded.of(fitted), seed=seed)
+    fitted_to = recorded.of(fitted)
+    model = fit_model(fitted_to, seed=seed, prior=uniform_prior(fitted_to))
     codebook = Codebook.of(model)
 
     def traces(people, limit: float, horizon: int, number: int) -> Traces:

@@ -37,6 +37,7 @@ def main() -> None:
         rows.append([what, speed, f"{rate / 1e9:.0f}", f"{rate / best:.0%}"])
 
     process = ReleaseProcess(Task(synthetic(), ConfidenceBound(0.9)))
+    paces = jnp.asarray(UPDATES), jnp.asarray(100)
     for name, recipe in RECIPES.items():
         inputs, outputs = Features(process, recipe.inputs).size, process.sensors + 1
         network = Network(inputs, outputs, recipe.width, jax.random.key(0))
@@ -44,7 +45,7 @@ def main() -> None:
         gradient = _seconds(lambda network=network, seen=seen: _gradient(network, seen))
         add(f"gradient of one network, {name}", "-", ROWS * _learning(inputs, recipe.width, outputs) / gradient)
         state = initialise(process, recipe, 0)
-        run = lambda recipe=recipe, state=state: advance(process, recipe, state, UPDATES, jnp.asarray(100))  # noqa: E731
+        run = lambda recipe=recipe, state=state: advance(process, recipe, state, *paces)  # noqa: E731
         speed = UPDATES * recipe.steps_per_update / _seconds(run)
         add(f"all of training, {name}", f"{speed:,.0f}", speed * _operations(recipe, inputs, outputs))
     notes = [

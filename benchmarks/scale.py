@@ -94,7 +94,7 @@ def _training(process: ReleaseProcess) -> float:
     state = initialise(process, RECIPE, 0)
 
     def run() -> None:
-        jax.block_until_ready(advance(process, RECIPE, state, UPDATES, jnp.asarray(100)))
+        jax.block_until_ready(advance(process, RECIPE, state, jnp.asarray(UPDATES), jnp.asarray(100)))
 
     return UPDATES * RECIPE.steps_per_update / _seconds(run)
 

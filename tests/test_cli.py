@@ -2,8 +2,10 @@
 
 import html
 import json
+import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 
@@ -11,11 +13,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from reticent import __version__
 from reticent.audit.attackers import Counting
 from reticent.cli import COMMANDS
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.synthetic import two_binary_sensors
 from tests.commands import commands
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -31,6 +36,18 @@ def test_help_lists_every_command():
     done = subprocess.run([sys.executable, "-m", "reticent", "--help"], capture_output=True, text=True, check=True)
     assert len(COMMANDS) >= 15
     assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_the_version_is_printed(run):
+    assert run("--version") == (0, f"reticent {__version__}\n", "")
+
+
+def test_pages_of_the_documentation_are_printed(run):
+    code, out, _ = run("docs", "recordings")
+    assert code == 0
+    assert out == (ROOT / "docs" / "recordings.md").read_text()
+    code, out, _ = run("docs", "--json")
+    assert set(json.loads(out)) == {path.stem for path in (ROOT / "docs").glob("*.md")}
 
 
 @pytest.mark.parametrize(("penalty", "value"), [("50", 7.342248), ("inf", 7.342248)])
@@ -55,7 +72,7 @@ def test_solve_the_information_problem_for_a_horizon(run):
 
 
 def test_solve_says_it_in_words(run):
-    code, out, _ = run("solve", "p1.json", "--confidence", 1.01)
+    code, out, _ = run("solve", "p1.json", "--unbounded")
     assert code == 0
     assert "between 7.189754 and 7.189754; first action: a0" in out
 
@@ -66,6 +83,13 @@ def test_solve_says_it_in_words(run):
         (("solve", "p1.json"), "Give one bound"),
         (("solve", "p1.json", "--confidence", 0.8, "--information", 1), "Give one bound"),
         (("solve", "p1.json", "--confidence", 0.5), "not above 0.5"),
+        (
+            ("solve", "p1.json", "--confidence", 80),
+            "at most 1, but is 80. Write 80 % as 0.8; no bound at all is --unbounded",
+        ),
+        (("train", "p1.json", "--confidence", 1.01, "-o", "x"), "at most 1, but is 1.01."),
+        (("solve", "p1.json", "--confidence", 0.8, "--unbounded"), "Give one bound"),
+        (("docs", "nothing"), "There is no page 'nothing'; there are answer, audit, "),
         (("solve", "none.json", "--confidence", 0.8), "Cannot read the problem file 'none.json'"),
         (("solve", "synthetic", "--confidence", 0.8), "too many for the lattice"),
         (("solve", "p1.json", "--information", 0.3), "needs --horizon"),
@@ -93,6 +117,8 @@ def test_solve_says_it_in_words(run):
         (("data", "describe", "table", "--data", "."), "needs --map"),
         (("data", "describe", "motionsense", "--data", "."), "None of ['A_DeviceMotion_data.zip'"),
         (("fit", "dsa", "--data", ".", "--codes", 1, "-o", "x.json"), "--codes must lie"),
+        (("reproduce", "dsa", "--data", ".", "--codes", 1), "--codes must lie"),
+        (("reproduce", "synthetic", "--codes", 10), "reads no recordings"),
         (("fit", "dsa", "--data", ".", "-o", "no/where.json"), "There is no folder 'no'"),
         (("audit",), "Give either a policy file or --traces"),
         (("audit", "p.safetensors", "--traces", "t.parquet"), "Give either a policy file or --traces"),
@@ -130,7 +156,7 @@ def test_train_then_evaluate_from_the_file_alone(run, tmp_path, recipe):
     words = ("--information", 0.3, "--steps", 20_000, "--recipe", recipe, "-o", "p.safetensors", "--json")
     code, out, _ = run("train", "p1.json", *words)
     assert code == 0
-    # The nearest number of whole updates: 4096 steps each by default, 1024 with the paper's recipe.
+    # Rounded up to whole updates: 4096 steps each by default, 1024 with the paper's recipe.
     assert json.loads(out)["done"] == 20_480
     assert json.loads(out)["unit"] == "steps"
     assert json.loads(out)["per_second"] > 0
@@ -262,6 +288,7 @@ def test_certify_a_policy(run):
     code, out, _ = run("certify", "p.safetensors", "--episodes", 5000)
     assert code == 0
     assert "No policy costs less than 7.74" in out
+    assert re.search(r"this one costs .*: 1\.\d\d\d times the optimum\.", out)
     code, _, err = run("certify", "p.safetensors", "--confidence", 0.7)
     assert code == 2
     assert "leave those options out" in err
@@ -296,10 +323,68 @@ def test_recordings_of_ones_own_from_table_to_policy(run, tmp_path):
     record = json.loads(out)
     assert record["people"] == ["p0", "p1", "p2"]
     assert record["loss"] <= record["plain_loss"]
-    assert run("train", "fitted.json", "--confidence", 0.7, "--steps", 4000, "-o", "p.safetensors")[0] == 0
     code, _, err = run("fit", *mine, "--leave-out", "nobody", "-o", "fitted.json")
     assert code == 2
     assert "--leave-out names ['nobody']" in err
+
+
+def write_home(folder):
+    """Three people for eight minutes each: ISO time stamps, a binary sensor, and labels that change meanwhile."""
+    rng, start = np.random.default_rng(0), datetime(2026, 1, 31, tzinfo=UTC)
+    rows = ["who,at,cooks,alone,door,watts"]
+    for person, t in product("abc", range(480)):
+        # The useful value changes every 40 s, the secret every two minutes; the first person is never alone.
+        cooks, alone = t // 40 % 2, t // 120 % 2 * (person != "a")
+        at = (start + timedelta(seconds=t)).isoformat()
+        rows.append(f"{person},{at},{cooks},{alone},{int(rng.random() < 0.2 + 0.6 * alone)},{rng.normal(cooks):.3f}")
+    (folder / "home.csv").write_text("\n".join(rows) + "\n")
+    (folder / "home.toml").write_text(
+        'files = "home.csv"\nperson = "who"\ntime = "at"\n[sensors]\ndoor = ["door"]\nmeter = ["watts"]\n'
+        '[useful]\ncolumn = "cooks"\nlabels = { 0 = "idle", 1 = "cooks" }\n'
+        '[secret]\ncolumn = "alone"\nlabels = { 0 = "company", 1 = "alone" }\n'
+    )
+
+
+def test_labels_that_change_and_sensors_with_few_values_from_table_to_gateway(run, tmp_path, monkeypatch):
+    write_home(tmp_path)
+    home = ("table", "--data", ".", "--map", "home.toml")
+    code, out, _ = run("data", "describe", *home)
+    assert code == 0
+    assert "3 people, 1,440 samples" in out
+    # Of 3 x 479 s the secret changes 2 x 3 times, the useful value 3 x 11 times.
+    changes = "the secret changes every 3.99 min and the useful value changes every 43.5 s"
+    assert changes in " ".join(out.split())
+    assert json.loads(run("data", "describe", *home, "--json")[1])["changes_per_second"]["secret"] == 6 / 1437
+    code, out, _ = run("fit", *home, "--window", 0, "--codes", 6, "-o", "home.json")
+    assert code == 0
+    assert "Codes, of sensors that have fewer different readings than 6: door 2." in out
+    # By hand: (1/2 + 2 x 1/3) / 3, (1/2 + 2 x 1/6) / 3, (2 x 1/6) / 3 and (2 x 1/3) / 3.
+    prior = "company and idle 0.389, company and cooks 0.278, alone and idle 0.111, alone and cooks 0.222"
+    assert f"Prior (as recorded, every person alike): {prior}." in out
+    assert changes in out
+    assert "L must lie above 0.667" in out
+    model = read_problem("home.json")
+    assert model.fitted is not None
+    assert (model.fitted["prior"], model.fitted["changes_per_second"]["secret"]) == ("recorded", 6 / 1437)
+    code, out, _ = run("fit", *home, "--window", 0, "--codes", 6, "--prior", "uniform", "-o", "even.json", "--json")
+    assert json.loads(out)["prior"]["alone"] == {"idle": 0.25, "cooks": 0.25}
+    code, _, err = run("fit", *home, "--window", 0.5, "-o", "none.json")
+    assert "Take --window 2 or more" in err
+    code, _, err = run("train", "home.json", "--information", 0.3, "--steps", 4000, "-o", "home.safetensors")
+    assert code == 0
+    assert "reticent: A fitted model assumes that secret and useful value stay the same during an episode." in err
+    assert changes in err
+    code, out, err = run(
+        "--quiet", "train", "home.json", "--information", 0.3, "--steps", 4000, "-o", "home.safetensors"
+    )
+    assert (code, err) == (0, "")
+    assert "Saved home.safetensors: 4,096 steps" in out
+    assert run("evaluate", "none.safetensors", "--quiet")[2].startswith("reticent: There is no policy file")
+    code, _, err = run("audit", "home.safetensors", "--data", "nowhere", "--map", "home.toml")
+    assert code == 2
+    assert changes in err
+    monkeypatch.setattr("reticent.cli.serve.Serve._serve", lambda *_: None)
+    assert changes in run("serve", "home.safetensors")[2]
 
 
 def test_an_audit_of_what_another_system_released(run, monkeypatch):

@@ -19,7 +19,7 @@ from reticent.audit.recurrent import Lstm, examples_of, final_beliefs
 from reticent.audit.traces import NOTHING, OBSERVERS, Names, Traces, joined
 from reticent.belief.provider import BayesProvider
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import NO_BOUND, ConfidenceBound
+from reticent.problem.bound import NO_BOUND
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
@@ -33,7 +33,7 @@ LEARNED = (Counting, Logistic, BoostedTrees)
 
 def raw(people=2, count=2000, seed=0):
     streams = readings_of(MODEL, places_of(MODEL), people=people, length=300, seed=seed)
-    process = ReplayProcess(BAYES, streams, ConfidenceBound(2.0), horizon=5)
+    process = ReplayProcess(BAYES, streams, NO_BOUND, horizon=5)
     return play_readings(process, RandomSensor(jnp.asarray(0.95)), count, seed, streams)
 
 
@@ -59,7 +59,7 @@ def test_traces_say_what_was_released():
 
 def test_readings_know_whose_they_are():
     streams = readings_of(MODEL, places_of(MODEL), people=3, length=50, seed=0)
-    process = ReplayProcess(BAYES, streams, ConfidenceBound(2.0), horizon=5)
+    process = ReplayProcess(BAYES, streams, NO_BOUND, horizon=5)
     records, found = play_readings(process, RandomSensor(jnp.asarray(2.0)), 200, 0, streams)
     row = np.asarray(records.row)
     assert found.reading is not None

@@ -11,7 +11,7 @@ from reticent.data.dsa import load_dsa
 from reticent.data.motionsense import load_motionsense
 from reticent.data.recordings import pairs
 from reticent.data.smoking import ACTIVITIES, load_smoking
-from reticent.data.table import load_table, read_map, table_map_of
+from reticent.data.table import _seconds, load_table, read_map, table_map_of
 from reticent.data.ut_complex import load_ut_complex
 from reticent.errors import InputError
 
@@ -299,6 +299,39 @@ def test_columns_may_have_dots_people_be_numbers_and_times_be_dates(tmp_path):
     assert recorded.axes("arm") == ["arm.arm_x", "arm.y"]
     assert recorded.people == ("0", "1", "2", "3")
     assert recorded.interval == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%d %H:%M:%S%.3f",
+        "%Y-%m-%dT%H:%M:%SZ",
+        "%Y-%m-%dT%H:%M:%S%.6f+00:00",
+        "%Y%m%dT%H%M%S",
+    ],
+)
+def test_times_may_be_iso_time_stamps(tmp_path, written):
+    plain = load_table(write_table(tmp_path), table_map(tmp_path, TABLE_MAP.format(ending="csv")))
+    stamps = pl.from_epoch((1000 * pl.col("t")).cast(pl.Int64), "ms").dt.strftime(written)
+    stamped = load_table(write_table(tmp_path, t=stamps), table_map(tmp_path, TABLE_MAP.format(ending="csv")))
+    assert stamped.interval == plain.interval
+    assert stamped.table["stream"].to_list() == plain.table["stream"].to_list()
+    assert np.allclose(stamped.table["time"], plain.table["time"])
+
+
+def test_time_stamps_of_other_offsets_are_the_same_moments():
+    found = _seconds(pl.Series("t", ["2026-03-29T02:30:00.5+02:00", "2026-03-29T00:30:00.500Z", None]), 1.0, "f.csv")
+    assert found[0] == found[1] == 1774744200.5
+    assert found[2] is None
+
+
+def test_what_is_no_time_is_shown(tmp_path):
+    noon = pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("noon")).otherwise(pl.col("t").cast(pl.String))
+    with pytest.raises(
+        InputError, match=r"column 't' of 'mine.csv' holds 'noon'. Times are all numbers, or all ISO 8601"
+    ):
+        load_table(write_table(tmp_path, t=noon), table_map(tmp_path, TABLE_MAP.format(ending="csv")))
 
 
 def test_samples_of_nobody_are_told(tmp_path):

@@ -16,8 +16,8 @@ from reticent.data.load import Source, load
 from reticent.data.readings import readings
 from reticent.errors import InputError
 from reticent.gym.environment import ReleaseEnv
-from reticent.gym.processes import problem_process, recordings_process, synthetic_process
-from reticent.problem.bound import ConfidenceBound
+from reticent.gym.processes import problem_process, recordings_process, synthetic_process, task_of
+from reticent.problem.bound import NO_BOUND, ConfidenceBound
 from reticent.problem.fit import fit_model
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import two_binary_sensors
@@ -53,10 +53,18 @@ def test_tasks_and_processes_are_taken_as_they_are():
             problem_process(problem, confidence=0.7)
 
 
-@pytest.mark.parametrize("options", [{}, {"confidence": 0.8, "information": 1.0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"confidence": 0.8, "information": 1.0}, {"confidence": 0.8, "unbounded": True}]
+)
 def test_there_is_one_bound(options):
     with pytest.raises(InputError, match="Give one bound"):
         gymnasium.make("reticent/Synthetic-v0", **options)
+
+
+def test_no_bound_has_a_name():
+    assert task_of(MODEL, unbounded=True).bound == NO_BOUND
+    with pytest.raises(InputError, match="at most 1"):
+        task_of(MODEL, confidence=2.0)
 
 
 def test_recorded_codes_are_replayed_to_a_fitted_model():

@@ -1,13 +1,17 @@
 """A finite model from recordings whose true model is known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from reticent.data.readings import uniform_prior
 from reticent.errors import InputError
+from reticent.gateway.readings import Encoder
 from reticent.problem.fit import Codebook, calibration_error, counted, fit_model, flattened
 from reticent.problem.model import ReleaseModel, read_problem
+from reticent.problem.prior import prior_of
 from reticent.problem.synthetic import two_binary_sensors
 from tests.streams import places_of, readings_of
 
@@ -26,7 +30,7 @@ def test_the_channel_is_found_again():
     # Which centre became which code is chance: the reading 1.0 is found again by its code.
     one = codebook.codes(np.ones((1, 2, 1)))[0]
     for sensor in range(2):
-        law = counted(STREAMS, codebook.codes(STREAMS.values), 2)[sensor, :, :, one[sensor]]
+        law = counted(STREAMS, codebook.codes(STREAMS.values), (2, 2))[sensor, :, :, one[sensor]]
         # 6,000 readings per pair: four standard errors are .026; smoothing draws at most .05 of the way to the mean.
         assert np.allclose(law, MODEL.channel[sensor, :, :, 1], atol=0.05)
     # Independent readings need no flattening.
@@ -55,7 +59,7 @@ def test_flattening_keeps_laws_and_draws_them_together():
 
 def test_a_code_that_nobody_gave_is_not_impossible():
     codes = np.zeros((len(STREAMS.person), 2), int)
-    assert (counted(STREAMS, codes, 3) > 0).all()
+    assert (counted(STREAMS, codes, (3, 3)) > 0).all()
 
 
 def test_the_codebook_survives_the_problem_file(tmp_path):
@@ -67,9 +71,66 @@ def test_the_codebook_survives_the_problem_file(tmp_path):
     with pytest.raises(InputError, match="not fitted"):
         Codebook.of(MODEL)
     broken = model.to_json()
-    broken["fitted"]["codebook"]["mean"] = [[0.0]]
-    with pytest.raises(InputError, match="does not fit"):
+    for mean, sentence in (([[0.0]], "does not fit"), ("x", "no codebook"), ([[0.0], []], "no codebook")):
+        broken["fitted"]["codebook"]["mean"] = mean
+        with pytest.raises(InputError, match=sentence):
+            Codebook.of(ReleaseModel.from_json(broken))
+    broken["fitted"] = {"x": 1}
+    with pytest.raises(InputError, match="no codebook"):
         Codebook.of(ReleaseModel.from_json(broken))
+
+
+def test_a_sensor_has_as_many_codes_as_it_has_readings():
+    # The first sensor is binary, the second has four values: it used to be refused with 30 codes.
+    rng = np.random.default_rng(0)
+    values = STREAMS.values.copy()
+    values[:, 1, 0] += 2 * rng.integers(2, size=len(values))
+    model = fit_model(replace(STREAMS, values=values))
+    assert model.symbols == tuple(f"code {z}" for z in range(4))
+    assert Codebook.of(model).sizes == (2, 4)
+    # Codes of few values are those values, in their order.
+    assert Codebook.of(model).codes(values[:50]).tolist() == values[:50, :, 0].astype(int).tolist()
+    assert (model.channel[0, ..., 2:] == 0).all()
+    assert (model.channel[0, ..., :2] > 0).all()
+    assert (model.channel[1] > 0).all()
+    again = ReleaseModel.from_json(json.loads(json.dumps(model.to_json())))
+    assert np.array_equal(Codebook.of(again).codes(values), Codebook.of(model).codes(values))
+    # The gateway codes live readings with the same book.
+    assert [Encoder.of(again).coded(sensor, [value]) for sensor, value in ((0, 1.0), (1, 3.0))] == [1, 3]
+    # With fewer codes than values both have as many as were asked for.
+    assert Codebook.of(fit_model(replace(STREAMS, values=values), codes=2)).sizes == (2, 2)
+
+
+def test_the_prior_is_as_recorded_unless_another_is_given():
+    # Everybody was recorded for a tenth of the time with the second useful value.
+    kept = (STREAMS.useful == 0) | (np.arange(len(STREAMS.person)) % 9 == 0)
+    rows = {name: getattr(STREAMS, name)[kept] for name in ("values", "stream", "person", "secret", "useful")}
+    rare = replace(STREAMS, **rows)
+    assert np.allclose(fit_model(rare, codes=2).prior, [[0.45, 0.05], [0.45, 0.05]], atol=0.001)
+    assert np.array_equal(fit_model(rare, codes=2, prior=uniform_prior(rare)).prior, np.full((2, 2), 0.25))
+    with pytest.raises(InputError, match="'u1' has probability zero in the prior, but was recorded"):
+        fit_model(rare, codes=2, prior=np.array([[0.5, 0.0], [0.5, 0.0]]))
+    never = replace(STREAMS, **{name: getattr(STREAMS, name)[STREAMS.useful + STREAMS.secret < 2] for name in rows})
+    with pytest.raises(InputError, match="'s1' with 'u1' was never recorded"):
+        fit_model(never, codes=2, prior=np.full((2, 2), 0.25))
+
+
+def test_a_prior_from_a_file_goes_by_names(tmp_path):
+    path = tmp_path / "prior.json"
+    path.write_text('{"s1": {"u1": 0.1, "u0": 0.2}, "s0": {"u0": 0.3, "u1": 0.4}}')
+    assert prior_of(str(path), STREAMS).tolist() == [[0.3, 0.4], [0.2, 0.1]]
+    assert prior_of("uniform", STREAMS).tolist() == [[0.25, 0.25], [0.25, 0.25]]
+    for text, sentence in (
+        ('{"s2": {"u0": 1}}', r"names \['s2'\]; the recordings have secrets \['s0', 's1'\]"),
+        ("[[0.5], [0.5]]", "must be {secret: {useful value: probability}}"),
+        ('{"s0": {"u0": "half"}}', "must be {secret"),
+        ("{", "is not JSON"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            prior_of(str(path), STREAMS)
+    with pytest.raises(InputError, match="`recorded`, `uniform` or a file, but 'recrded' cannot be read"):
+        prior_of("recrded", STREAMS)
 
 
 def test_pairs_that_cannot_be_get_no_belief():
@@ -82,8 +143,6 @@ def test_pairs_that_cannot_be_get_no_belief():
 
 
 def test_what_cannot_be_fitted_is_refused():
-    with pytest.raises(InputError, match="2 different readings, fewer than 30 codes"):
-        fit_model(STREAMS)
     rows = {
         name: getattr(STREAMS, name)[STREAMS.secret == 0] for name in ("values", "stream", "person", "secret", "useful")
     }

@@ -7,7 +7,7 @@ import pytest
 
 from reticent.contracts import check_process
 from reticent.errors import InputError
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
@@ -73,7 +73,7 @@ def test_an_infinite_violation_cost_forbids_what_may_enter():
 
 
 def test_no_bound_above_one():
-    process, state = start(tells_both(), ConfidenceBound(1.01))
+    process, state = start(tells_both(), NO_BOUND)
     after = step(process, state, 0)
     assert not after.violated
     assert not after.terminated
@@ -129,7 +129,7 @@ def test_the_printed_information_cost_is_charged_on_crossing_and_nothing_is_mask
 
 
 def test_readings_follow_the_channel_of_the_hidden_pair():
-    process, state = start(two_binary_sensors(), ConfidenceBound(1.01))
+    process, state = start(two_binary_sensors(), NO_BOUND)
     keys = jax.random.split(jax.random.key(0), 20_000)
     symbols = jax.vmap(lambda key: process.step(key, state, jnp.array(0)).symbol)(keys)
     chance = two_binary_sensors().channel[0, int(state.secret), int(state.useful), 1]
@@ -176,7 +176,7 @@ def test_a_true_channel_that_the_model_cannot_account_for_is_refused():
 
 
 def test_symbols_of_probability_zero_are_never_drawn():
-    process = ReleaseProcess(Task(tells_both(), ConfidenceBound(1.01)))
+    process = ReleaseProcess(Task(tells_both(), NO_BOUND))
     states = jax.vmap(process.init)(jax.random.split(jax.random.key(0), 2_000))
     after = jax.vmap(process.step, (0, 0, None))(jax.random.split(jax.random.key(1), 2_000), states, jnp.array(0))
     assert np.array_equal(after.symbol, 2 * states.secret + states.useful)

@@ -10,7 +10,7 @@ from reticent.contracts import check_policy, check_process
 from reticent.data.episodes import episodes_of
 from reticent.errors import InputError
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.recorded import Recorded
@@ -45,7 +45,7 @@ def test_replay_with_exact_belief_is_the_release_process(bound):
 
 
 def test_what_is_released_is_what_was_recorded():
-    process = ReplayProcess(BAYES, STREAMS, ConfidenceBound(2.0), horizon=6)
+    process = ReplayProcess(BAYES, STREAMS, NO_BOUND, horizon=6)
     records, sent = simulate_traced(process, RandomSensor(jnp.asarray(2.0)).act, 500, seed=0)
     spoke = np.asarray(sent.action) < 2
     row, episode = np.asarray(sent.symbol)[spoke], np.asarray(sent.episode)[spoke]

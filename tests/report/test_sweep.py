@@ -11,10 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.problem.synthetic import two_binary_sensors
-from reticent.report.sweep import FRONTS, on_front, read_results, sweep_table, with_fronts, write_sweep_report
+from reticent.report.sweep import (
+    FRONTS,
+    on_front,
+    read_results,
+    sweep_figures,
+    sweep_table,
+    with_fronts,
+    write_sweep_report,
+)
 from reticent.study.run import Done
 from reticent.study.sweep import prepare, read_sweep, run_sweep
-from tests.sweeps import made_up
+from tests.sweeps import made_up, pretend
 
 few = st.integers(0, 5).map(float)
 
@@ -107,3 +115,19 @@ def test_a_report_can_be_drawn_before_the_sweep_is_done(folder, monkeypatch):
         path.unlink()
     assert "1 of 80 cells are finished" in write_sweep_report(folder).read_text()
     assert len(list((folder / "figures").glob("*.png"))) == len(list((folder / "figures").glob("*.svg"))) == 2 + 4
+
+
+def test_no_bound_stands_in_the_table_and_among_the_trade_offs(tmp_path):
+    (tmp_path / "free.toml").write_text(
+        'problems = ["synthetic"]\nconfidence = [0.7]\nunbounded = true\nmethods = ["EJS"]\n'
+    )
+    sweep = read_sweep(tmp_path / "free.toml")
+    prepare(sweep, tmp_path / "out")
+    assert len(list(run_sweep(sweep, tmp_path / "out", pretend))) == 4
+    results = read_results(tmp_path / "out")
+    headings, rows = sweep_table(with_fronts(results))
+    assert headings[0] == "bound"
+    assert sorted(row[0] for row in rows) == ["L_B 0.7", "none"]
+    # There is no axis of bounds to draw it on.
+    names = [name for name, _, _ in sweep_figures(results)]
+    assert names == ["cost_confidence_1", "useful_confidence_1", *(f"front_{letter}_1" for letter in "abcd")]

@@ -70,6 +70,18 @@ def test_training_is_deterministic_given_the_seed():
     assert not jax.tree.all(jax.tree.map(np.array_equal, one.network, other.network))
 
 
+@pytest.mark.parametrize("steps", [1, 32, 33, 928, 1_280])
+def test_all_steps_that_were_asked_for_are_run_and_what_is_run_is_said(steps):
+    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    recipe = Recipe(environments=8, rollout=4, width=8)
+    told: list[int] = []
+    train(process, steps, 0, recipe, lambda done, _: told.append(done))
+    assert told[-1] == recipe.steps_run(steps)
+    # Less than one update of 32 steps more than was asked for; 29 updates used to become 20.
+    assert 0 <= told[-1] - steps < recipe.steps_per_update
+    assert len(told) <= 20
+
+
 def test_interrupted_training_goes_on_to_the_same_result(tmp_path):
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
     recipe = Recipe(environments=8, rollout=4, width=8)

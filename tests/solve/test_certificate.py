@@ -1,5 +1,6 @@
 """Floors and ceilings from end to end, on a problem that `certify` takes for too large but the lattice still solves."""
 
+import json
 from typing import Any
 
 import jax.numpy as jnp
@@ -7,13 +8,14 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
+from reticent.estimate import Estimate, exact
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 from reticent.problem.task import Enforcement, Task
 from reticent.process.release import ReleaseProcess
-from reticent.solve.certificate import PAIRS, Effort, certify
+from reticent.solve.certificate import PAIRS, Certificate, Effort, certify
 from reticent.solve.lattice import solve_lattice
 
 SHORT = Effort(rounds=4, draws=32, episodes=8_000)
@@ -29,6 +31,17 @@ def task_of(bound: Bound, enforce: Enforcement) -> Task:
     model = ReleaseModel(prior=np.full((2, 2), 0.25), channel=channel, **names)
     # Mistakes are cheap, so that episodes are short.
     return Task(model, bound, Objective(error_penalty=20.0), enforce, horizon=40)
+
+
+def test_a_wide_gap_is_said_in_multiples_of_the_lower_bound():
+    upper = Estimate(34.9, 34.8, 35.0, "normal")
+    found = Certificate(exact(13.85), upper, "relaxation", "the problem without any bound")
+    assert found.ratio == pytest.approx(2.51986, abs=1e-5)
+    assert "this one costs 34.9 [34.8, 35]: 2.520 times the lower bound." in found.sentence()
+    assert found.to_json()["ratio"] == found.ratio
+    free = Certificate(exact(0.0), exact(1.5), "exact bracket", "by solving")
+    assert "this one costs 1.5: 1.5 more." in free.sentence()
+    assert json.loads(json.dumps(free.to_json(), allow_nan=False))["ratio"] is None
 
 
 @pytest.mark.slow
@@ -55,7 +68,7 @@ def test_a_limit_on_every_path_has_the_floor_of_a_limit_on_average():
     assert found.kind == "relaxation"
     assert found.lower.value - 2 * (found.lower.high - found.lower.value) <= found.upper.high
     # No policy pays less than without a bound.
-    assert solve_lattice(task_of(ConfidenceBound(2.0), "penalty")).lower <= found.upper.high
+    assert solve_lattice(task_of(NO_BOUND, "penalty")).lower <= found.upper.high
 
 
 def test_answers_are_certified_by_their_policy():

@@ -23,7 +23,7 @@ from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
@@ -108,7 +108,7 @@ def test_the_mixture_attains_the_dual_value_and_pathwise_costs_more(seed, limit,
         if solution.multiplier > 0:
             assert dual == pytest.approx(solution.cost, abs=1e-9)
     pathwise = solve_lattice(Task(model, InformationBound(limit), PRICES), horizon)
-    unbound = solve_lattice(Task(model, ConfidenceBound(2.0), PRICES), horizon)
+    unbound = solve_lattice(Task(model, NO_BOUND, PRICES), horizon)
     assert unbound.upper - 1e-9 <= solution.cost <= pathwise.upper + 1e-9
 
 
@@ -116,7 +116,7 @@ def test_a_limit_that_does_not_bind_has_no_price():
     solution = solve_expected(Task(two_binary_sensors(), ExpectedInformationBound(0.5)), 12)
     assert solution.multiplier == 0
     assert [share.weight for share in solution.mixture] == [1]
-    assert solution.cost == pytest.approx(solve_lattice(Task(two_binary_sensors(), ConfidenceBound(2.0)), 12).upper)
+    assert solution.cost == pytest.approx(solve_lattice(Task(two_binary_sensors(), NO_BOUND), 12).upper)
 
 
 @pytest.mark.parametrize("limit", [1e-6, 0.3, 1.0])

@@ -8,7 +8,7 @@ import pytest
 
 from reticent.belief.information import secret_information_bits
 from reticent.errors import InputError
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
@@ -56,11 +56,15 @@ def brute_force(task, horizon):
 
 
 @pytest.mark.parametrize(
-    ("limit", "value"), [(0.6, 12.883022), (0.7, 7.740456), (0.8, 7.342248), (0.9, 7.197961), (1.01, 7.189754)]
+    ("bound", "value"),
+    [
+        *((ConfidenceBound(x), v) for x, v in ((0.6, 12.883022), (0.7, 7.740456), (0.8, 7.342248), (0.9, 7.197961))),
+        (NO_BOUND, 7.189754),
+    ],
 )
 @pytest.mark.parametrize("violation_cost", [50.0, math.inf])
-def test_reference_values_of_p1(limit, value, violation_cost):
-    task = Task(two_binary_sensors(), ConfidenceBound(limit), Objective(violation_cost=violation_cost))
+def test_reference_values_of_p1(bound, value, violation_cost):
+    task = Task(two_binary_sensors(), bound, Objective(violation_cost=violation_cost))
     bracket = solve_lattice(task)
     assert bracket.gap < 1e-6
     assert bracket.lower == pytest.approx(value, abs=1e-6)
@@ -88,7 +92,7 @@ def test_information_agrees_with_brute_force(seed, bits):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_brackets_tighten_with_depth_and_contain_each_other(seed):
-    task = Task(random_model(seed), ConfidenceBound(1.01), Objective(0.3, 20.0))
+    task = Task(random_model(seed), NO_BOUND, Objective(0.3, 20.0))
     brackets = [solve_lattice(task, horizon=horizon) for horizon in (2, 5, 10)]
     for wide, narrow in pairwise(brackets):
         assert wide.lower <= narrow.lower + 1e-12
@@ -117,12 +121,12 @@ def test_what_does_not_fit_is_refused_with_a_sentence():
     with pytest.raises(InputError, match="too many for the lattice"):
         solve_lattice(Task(synthetic(), ConfidenceBound(0.9)))
     with pytest.raises(InputError, match="need more than 100 nodes"):
-        solve_lattice(Task(two_binary_sensors(), ConfidenceBound(1.01)), horizon=50, max_nodes=100)
+        solve_lattice(Task(two_binary_sensors(), NO_BOUND), horizon=50, max_nodes=100)
     with pytest.raises(InputError, match="not by 'paper'"):
         solve_lattice(Task(two_binary_sensors(), ConfidenceBound(0.9), enforce="paper"))
 
 
 def test_a_node_budget_still_gives_a_valid_bracket():
-    wide = solve_lattice(Task(two_binary_sensors(), ConfidenceBound(1.01)), max_nodes=200)
+    wide = solve_lattice(Task(two_binary_sensors(), NO_BOUND), max_nodes=200)
     assert wide.lower <= 7.189754 <= wide.upper
     assert wide.gap > 1e-3

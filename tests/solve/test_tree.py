@@ -3,7 +3,7 @@
 import pytest
 
 from reticent.errors import InputError
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
@@ -23,7 +23,7 @@ def test_it_agrees_with_the_lattice(bound, seed):
 
 
 def test_the_guarantee_costs_between_no_bound_and_stopping_at_once():
-    free = solve_lattice(Task(two_binary_sensors(), ConfidenceBound(2.0)), 5).upper
+    free = solve_lattice(Task(two_binary_sensors(), NO_BOUND), 5).upper
     for enforce in ("withhold", "coarsen"):
         bracket = solve_tree(ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.6), enforce=enforce)), 5)
         # Stopping at once costs lambda / 2 here.

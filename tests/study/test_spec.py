@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reticent.errors import InputError
+from reticent.problem.bound import NO_BOUND
 from reticent.problem.synthetic import tells_useful, two_binary_sensors
 from reticent.study.cell import SYNTHETIC
 from reticent.study.spec import plan, read_spec
@@ -34,7 +35,7 @@ def test_a_short_file_has_defaults(spec):
         ("confidence", 0.8, "penalty"),
         ("information", 1.0, "mask"),
     ]
-    assert {(cell.policy, cell.recipe, cell.effort) for cell in cells} == {("agent", "default", 1_000_000)}
+    assert {(cell.policy, cell.recipe, cell.effort) for cell in cells} == {("agent", "default", 245 * 4096)}
     assert {(cell.error_penalty, cell.seed, cell.episodes) for cell in cells} == {(50.0, 0, 100_000)}
     assert all(cell.problem == SYNTHETIC for cell in cells)
 
@@ -55,7 +56,8 @@ def test_every_combination_once_and_one_seed_after_the_other(spec):
     cells, left_out = plan(spec(text))
     assert left_out == []
     # Recipes are the agent's: four methods in all.
-    methods = [("agent", "default", 1000), ("agent", "paper", 1000), ("value iteration", "default", 7)]
+    # What is run: one update has 4,096 steps, or 1,024 by the paper's recipe.
+    methods = [("agent", "default", 4096), ("agent", "paper", 1024), ("value iteration", "default", 7)]
     methods.append(("EJS", "default", 0))
     asked = product((4, 2), ("small.json", "other.json"), (0.7, 0.9), ("penalty", "withhold"), (20.0, 50.0), methods)
     found = [
@@ -124,6 +126,8 @@ GOOD = 'problems = ["small.json"]\nconfidence = [0.8]\n'
         (GOOD + "error_penalty = [0]", "error_penalty must be a list of numbers above 0, but is [0]."),
         (GOOD + "error_penalty = 50", "error_penalty must be a list of numbers"),
         (GOOD + "information = [nan]", "information must be a list of numbers above 0, but is [nan]."),
+        ('problems = ["small.json"]\nconfidence = [80]', "at most 1 (unbounded = true is no bound), but is [80]."),
+        (GOOD + "unbounded = 1", "unbounded must be true or false, but is 1."),
         (GOOD + "information = [true]", "information must be a list of numbers above 0"),
         (GOOD + "information = [0.5, 0.50000001]", "information has 0.5 twice."),
         ("confidence = [0.8]", "lacks problems"),
@@ -149,6 +153,17 @@ def test_the_example_of_the_guide_is_ten_lines_and_can_be_planned(spec, tmp_path
     # Two problems, two prices, three seeds; five bounds kept in two ways and three in one, each by three methods.
     assert len(cells) == 2 * 2 * 3 * (5 * 2 + 3) * 3
     assert len(left_out) == 2
+
+
+def test_no_bound_is_asked_for_by_name(spec):
+    cells, left_out = plan(
+        spec('problems = ["small.json"]\nconfidence = [0.8]\nunbounded = true\nenforce = ["coarsen"]')
+    )
+    assert left_out == []
+    assert [(cell.bound, cell.enforce) for cell in cells] == [("L_B 0.8", "coarsen"), ("no bound", "penalty")]
+    assert cells[1].task.bound == NO_BOUND
+    # As long as episodes with a bound may be, unlike the ten readings without protection.
+    assert cells[1].task.horizon == cells[0].task.horizon
 
 
 def test_nothing_left_is_an_error(spec):

@@ -192,7 +192,7 @@ def _task(path: Path) -> Task | None:
 def _check_columns(schema: Mapping[str, Any]) -> str:
     """Which column holds what was said, `symbol` or `reading`, if all is there."""
     if missing := [name for name in REQUIRED if name not in schema]:
-        raise InputError(f"The columns {missing} are missing; there are {list(schema)}. See docs/traces.md.")
+        raise InputError(f"The columns {missing} are missing; there are {list(schema)}. See `reticent docs traces`.")
     said = [name for name in ("symbol", "reading") if name in schema]
     if len(said) != 1:
         raise InputError(

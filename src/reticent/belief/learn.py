@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from reticent.belief.generator import Generator
 from reticent.belief.lstm import LstmProvider
 from reticent.data.episodes import Episodes, episodes_of
-from reticent.data.readings import Readings, recorded_prior
+from reticent.data.readings import Readings, uniform_prior
 from reticent.types import Array, Belief, Index, PRNGKey, Scalar
 
 Learner = TypeVar("Learner", LstmProvider, Generator)
@@ -83,7 +83,7 @@ class Stretches(eqx.Module):
 
 def stretches(recorded: Readings, length: int) -> Stretches:
     """Random releases of these people; the prior is uniform over the recorded pairs."""
-    return Stretches(jnp.asarray(recorded_prior(recorded)), jnp.asarray(recorded.values), episodes_of(recorded, length))
+    return Stretches(jnp.asarray(uniform_prior(recorded)), jnp.asarray(recorded.values), episodes_of(recorded, length))
 
 
 def learn_belief(

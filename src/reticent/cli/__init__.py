@@ -1,7 +1,7 @@
 """The command line: one frozen dataclass per command, one help line per field.
 
-Results go to stdout (with --json, one object), progress and messages to stderr. Bad input ends with one sentence and
-exit code 2. Heavy imports stay inside the commands, so that --help is quick.
+Results go to stdout (with --json, one object), progress and notes to stderr (with --quiet, not at all). Bad input ends
+with one sentence and exit code 2. Heavy imports stay inside the commands, so that --help is quick.
 """
 
 import signal
@@ -10,9 +10,11 @@ from typing import Any
 
 import tyro
 
+from reticent import __version__
 from reticent.cli.audit import AuditCommand
 from reticent.cli.certify import Certify
 from reticent.cli.data import Data
+from reticent.cli.docs import Docs
 from reticent.cli.evaluate import Evaluate
 from reticent.cli.export import Export
 from reticent.cli.fit import Fit
@@ -23,6 +25,7 @@ from reticent.cli.simulate import Simulate
 from reticent.cli.solve import Solve
 from reticent.cli.study import Demo, Reproduce
 from reticent.cli.sweep import SweepCommand
+from reticent.cli.terminal import be_quiet
 from reticent.cli.train import Train
 from reticent.errors import InputError
 
@@ -42,16 +45,24 @@ COMMANDS: dict[str, Any] = {
     "serve": Serve,
     "simulate": Simulate,
     "ledger": LedgerCommand,
+    "docs": Docs,
 }
 RESUMED = (Demo, Reproduce, SweepCommand, Train)
 DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service learns the useful thing
-and not the secret one. Start with `reticent demo`."""
+and not the secret one. Start with `reticent demo`. Every command takes --quiet: results and errors only, no progress
+and no notes. `reticent --version` prints the version, `reticent docs NAME` the page docs/NAME.md."""
+QUIET = "--quiet"
 
 
 def main() -> None:
     """Entry point of the `reticent` command."""
+    words = [word for word in sys.argv[1:] if word != QUIET]
+    be_quiet(len(words) < len(sys.argv) - 1)
+    if words == ["--version"]:
+        print(f"reticent {__version__}")
+        return
     command = tyro.extras.subcommand_cli_from_dict(
-        COMMANDS, prog="reticent", description=DESCRIPTION, config=(tyro.conf.FlagCreatePairsOff,)
+        COMMANDS, prog="reticent", description=DESCRIPTION, args=words, config=(tyro.conf.FlagCreatePairsOff,)
     )
     # A polite kill ends like Ctrl-C: workers are ended, what was finished is kept.
     signal.signal(signal.SIGTERM, _interrupt)

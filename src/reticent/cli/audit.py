@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import check_seed
-from reticent.cli.terminal import console
+from reticent.cli.terminal import console, say_what_is_assumed
 from reticent.errors import InputError
 
 
@@ -98,6 +98,7 @@ class AuditCommand:
         process, policy = policy_of(file)
         if self.data is None:
             return audit_policy(file.task, process, policy, self.episodes, self.seed, tell).to_json()
+        say_what_is_assumed(file.task.model)
         recorded = fitted_readings(file.task.model, self.data, self.map)
         return audit_on_recordings(file.task, process, policy, recorded, self.episodes, self.seed, tell).to_json()
 

@@ -25,7 +25,7 @@ class Where:
     data: Path | None = None
     """Folder with the published files, zipped or unpacked; by default what RETICENT_DATA says."""
     map: Path | None = None
-    """TOML file that says what the columns are (table, smoking): docs/recordings.md."""
+    """TOML file that says what the columns are (table, smoking): see `reticent docs recordings`."""
     secret: Literal["gender", "weight", "height", "age"] = "gender"
     """Which column of the subject table is secret (motionsense)."""
     unit: Literal["torso", "right arm", "left arm", "right leg", "left leg"] = "right arm"
@@ -36,10 +36,18 @@ class Where:
 
 @dataclass(frozen=True)
 class What:
-    """What counts as one reading."""
+    """What counts as one reading, and how finely the finite model tells readings apart."""
 
     window: float = 1.0
     """Seconds that are summed up into one reading: mean and log deviation of each axis. 0: a reading is one sample."""
+    codes: int = 30
+    """Codes per sensor of the finite model; a sensor with fewer different readings has one for each."""
+
+
+def check_codes(codes: int) -> None:
+    """Refuse a number of codes that makes no model."""
+    if not 2 <= codes <= 1000:
+        raise InputError(f"--codes must lie between 2 and 1000, but is {codes}.")
 
 
 def source_of(name: RecordingsName, where: Where) -> "Source":
@@ -93,6 +101,7 @@ def _summary(recorded: "Recordings") -> dict:
         "samples_per_second": 1 / recorded.interval,
         "sensors": {sensor: len(recorded.axes(sensor)) for sensor in recorded.sensors},
         "pairs": pairs(recorded).to_dicts(),
+        **({} if recorded.changes is None else recorded.changes.stored()),
         "notes": list(recorded.notes),
     }
 
@@ -118,3 +127,5 @@ def _print_summary(name: str, recorded: "Recordings") -> None:
     Console().print(table)
     for note in found["notes"]:
         print(f"- {note}")
+    if recorded.changes is not None:
+        print(f"- {recorded.changes.sentence()}")

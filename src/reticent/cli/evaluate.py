@@ -30,7 +30,7 @@ class Evaluate:
     enforce: EnforceOption | None = None
     """Another way to keep the bound than the policy was trained for."""
     traces: Path | None = None
-    """Write all that was released to this Parquet file: see docs/traces.md."""
+    """Write all that was released to this Parquet file: see `reticent docs traces`."""
     seed: int = 1
     """Seed of the simulation."""
     json: bool = False

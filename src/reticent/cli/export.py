@@ -19,7 +19,7 @@ class Export:
     source: Annotated[Positional[str], arg(metavar="PROBLEM|POLICY")]
     """A JSON problem file, or `synthetic`; a policy file for .onnx."""
     out: Annotated[Path, arg(aliases=["-o"])]
-    """The file to write; its ending says the format: .pomdp or .onnx (see docs/export.md)."""
+    """The file to write; its ending says the format: .pomdp or .onnx (see `reticent docs export`)."""
     discount: float = 0.999
     """Of .pomdp: discount of future costs. Below 1 the optimal cost comes out a little low; many solvers need it."""
     time_cost: float = 1.0

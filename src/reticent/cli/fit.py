@@ -3,14 +3,18 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from reticent.cli.data import RecordingsName, What, Where, reading_of, source_of
+from reticent.cli.data import RecordingsName, What, Where, check_codes, reading_of, source_of
 from reticent.cli.options import check_seed, check_writable
 from reticent.cli.terminal import console
 from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.data.readings import Readings
+    from reticent.problem.model import ReleaseModel
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,9 @@ class Fit:
     """The problem file to write (JSON)."""
     where: Annotated[Where, arg(name="")] = field(default_factory=Where)
     what: Annotated[What, arg(name="")] = field(default_factory=What)
-    codes: int = 30
-    """Codes per sensor: each reading becomes the nearest of so many typical ones."""
+    prior: Annotated[str, arg(metavar="recorded|uniform|FILE")] = "recorded"
+    """`recorded`: how long each pair of labels was recorded, every person alike. `uniform`: the same for every pair
+    that was. Or a JSON file with {secret: {useful value: probability}}."""
     leave_out: tuple[str, ...] = ()
     """People not to learn from, so that the model can be tried on them."""
     seed: int = 0
@@ -37,11 +42,11 @@ class Fit:
         from reticent.data.load import load
         from reticent.data.readings import readings
         from reticent.problem.fit import fit_model
+        from reticent.problem.prior import RECORDED, UNIFORM, prior_of
 
         check_seed(self.seed)
         check_writable(self.out)
-        if not 2 <= self.codes <= 1000:
-            raise InputError(f"--codes must lie between 2 and 1000, but is {self.codes}.")
+        check_codes(self.what.codes)
         with console().status("Reading the recordings ...") as status:
             recorded = load(source_of(self.name, self.where))
             for note in recorded.notes:
@@ -50,17 +55,35 @@ class Fit:
                 raise InputError(f"--leave-out names {unknown}, but the people are {list(recorded.people)}.")
             read = readings(recorded, reading_of(self.what))
             kept = tuple(i for i, person in enumerate(read.people) if person not in self.leave_out)
-            status.update(f"Fitting {self.codes} codes per sensor to {len(kept)} people ...")
-            model = fit_model(read.of(kept), self.codes, self.seed)
+            status.update(f"Fitting {self.what.codes} codes per sensor to {len(kept)} people ...")
+            prior = prior_of(self.prior, read.of(kept))
+            model = fit_model(read.of(kept), self.what.codes, self.seed, prior)
             assert model.fitted is not None
             # So that an audit finds the same recordings; where they lie is said then.
             chosen = {name: getattr(self.where, name) for name in ("secret", "unit", "place")}
             model.fitted["recordings"] = {"name": self.name, **chosen}
+            model.fitted["prior"] = self.prior if self.prior in (RECORDED, UNIFORM) else "file"
         self.out.write_text(json.dumps(model.to_json()))
         found = model.fitted["flattening"]
         if self.json:
-            print(json.dumps({"problem": str(self.out), "people": [read.people[i] for i in kept], **found}))
+            people = [read.people[i] for i in kept]
+            changes = {} if read.changes is None else read.changes.stored()
+            print(json.dumps({"problem": str(self.out), "people": people, **_prior(model), **changes, **found}))
             return
+        self._print(model, read)
+
+    def _print(self, model: "ReleaseModel", read: "Readings") -> None:
+        assert model.fitted is not None
+        found, sizes = model.fitted["flattening"], map(len, model.fitted["codebook"]["centres"])
+        few = {sensor: size for sensor, size in zip(model.sensors, sizes, strict=True) if size < self.what.codes}
+        if few:
+            listed = ", ".join(f"{sensor} {size}" for sensor, size in few.items())
+            print(f"Codes, of sensors that have fewer different readings than {self.what.codes}: {listed}.")
+        how = {"recorded": "as recorded, every person alike", "uniform": "uniform over what was recorded"}
+        prior = ", ".join(f"{s} and {u} {p:.3g}" for s, row in _prior(model)["prior"].items() for u, p in row.items())
+        print(f"Prior ({how.get(self.prior, f'from {self.prior}')}): {prior}.")
+        if read.changes is not None:
+            print(read.changes.sentence())
         clip = "" if found["clip"] is None else f", clipped at {found['clip']:g} nat a reading"
         print(f"Likelihoods to the power {found['power']:g}{clip}: the lowest loss on people left out, one by one.")
         print(
@@ -70,3 +93,9 @@ class Fit:
         print(
             f"Saved {self.out}. Next: reticent train {self.out} --confidence L --enforce coarsen -o policy.safetensors"
         )
+        print(f"L must lie above {model.largest_secret_prior:.3g}, the largest prior probability of a secret.")
+
+
+def _prior(model: "ReleaseModel") -> dict[str, dict[str, dict[str, float]]]:
+    rows = zip(model.secrets, model.prior.tolist(), strict=True)
+    return {"prior": {secret: dict(zip(model.useful, row, strict=True)) for secret, row in rows}}

@@ -19,11 +19,13 @@ class Bounds:
     """What must not become known: give exactly one."""
 
     confidence: float | None = None
-    """Limit L_B on the provider's confidence in any secret; anything above 1 means no bound."""
+    """Limit L_B on the provider's confidence in any secret, a probability."""
     information: float | None = None
     """Limit L_MI on the information about the secret along every path, in bits."""
     expected_information: float | None = None
     """Limit on the information about the secret that an episode gives on average, in bits."""
+    unbounded: bool = False
+    """No bound at all, to see what one costs."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,18 @@ def model_of(problem: str) -> "ReleaseModel":
 
 def task_of(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: "Enforcement | None" = None) -> "Task":
     """The task that the options describe."""
-    from reticent.problem.bound import ConfidenceBound, ExpectedInformationBound, InformationBound
+    from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
     from reticent.problem.objective import Objective
     from reticent.problem.task import Task
 
     kinds = (ConfidenceBound, InformationBound, ExpectedInformationBound)
     limits = (bounds.confidence, bounds.information, bounds.expected_information)
-    given = [kind(limit) for kind, limit in zip(kinds, limits, strict=True) if limit is not None]
+    given: list[Bound] = [kind(limit) for kind, limit in zip(kinds, limits, strict=True) if limit is not None]
+    given += [NO_BOUND] if bounds.unbounded else []
     if len(given) != 1:
-        raise InputError("Give one bound: --confidence L, --information BITS or --expected-information BITS.")
+        raise InputError(
+            "Give one bound: --confidence L, --information BITS or --expected-information BITS; or --unbounded."
+        )
     [bound] = given
     return Task(model, bound, Objective(**vars(prices)), enforce)
 

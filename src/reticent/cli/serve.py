@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.broker import BrokerOptions
+from reticent.cli.terminal import say_what_is_assumed
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Serve:
         rest = REST_SECONDS if self.demo else self.rest
         settings = Settings(policy, rest, self.stale, self.subjects, not self.no_drift_check)
         runtime = Runtime.load(policy)
+        say_what_is_assumed(runtime.task.model)
         with tempfile.TemporaryDirectory() if self.demo else contextlib.nullcontext() as folder:
             beside = policy.with_suffix(".ledger.db") if folder is None else Path(folder) / "demo.ledger.db"
             where = self.ledger or str(beside)

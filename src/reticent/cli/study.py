@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from reticent.cli.data import RecordingsName, What, Where, reading_of, source_of
+from reticent.cli.data import RecordingsName, What, Where, check_codes, reading_of, source_of
 from reticent.cli.terminal import console, progress_bar, shown_beside
 from reticent.errors import InputError
 
@@ -86,7 +86,8 @@ class Reproduce:
         from reticent.study.run import PROGRESS
 
         setting = QUICK if self.quick else Setting()
-        given = {"steps": self.steps, "episodes": self.episodes, "look_back": self.look_back}
+        check_codes(self.what.codes)
+        given = {"steps": self.steps, "episodes": self.episodes, "look_back": self.look_back, "codes": self.what.codes}
         setting = replace(setting, **{name: value for name, value in given.items() if value is not None})
         source, started = source_of(name, self.where), time.perf_counter()
         turns, reading = self.seeds or (1 if self.quick else None), reading_of(self.what)
@@ -164,14 +165,14 @@ def _print_study(results: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from reticent.report.tables import GUARANTEED, summary
+    from reticent.report.tables import REPLACING, summary
 
     table = Table(title="Estimates, mean over seeds", box=SIMPLE, padding=(0, 0, 0, 1), pad_edge=False)
     for heading in ("bound", "policy", "cost", "tau", "U right", "S right", "over"):
         table.add_column(heading, justify="left" if heading in ("bound", "policy") else "right", no_wrap=True)
     rows = summary(pl.read_parquet(results)).rows()
     for bound, enforce, policy, *numbers in rows:
-        table.add_row(bound, f"{enforce}: {policy}" if enforce in GUARANTEED else policy, *numbers)
+        table.add_row(bound, f"{enforce}: {policy}" if enforce in REPLACING else policy, *numbers)
     Console().print(table)
     print("cost: tau + 50 x chance of a wrong guess of U + 50 if the bound was crossed.")
     print("tau: readings released. U right, S right: accuracy of the provider's best guess.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepCommand:
-    """Train and evaluate every combination of a sweep file, on this machine or on a Ray cluster: see docs/sweep.md."""
+    """Train and evaluate every combination of a sweep file, here or on a Ray cluster: see `reticent docs sweep`."""
 
     spec: Annotated[Positional[Path], arg(metavar="SPEC.toml")]
     """Problems, bounds, enforcements, methods, prices and seeds."""

@@ -1,6 +1,7 @@
 """Progress and messages, which go to stderr."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,12 +10,38 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
+    from reticent.problem.model import ReleaseModel
+
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether `console` and `say` keep silent in this run of a command (--quiet)."""
+    global _quiet
+    _quiet = quiet
+    # Services say how they are by their log.
+    logging.disable(logging.INFO if quiet else logging.NOTSET)
+
 
 def console() -> "Console":
-    """Where messages go."""
+    """Where progress and notes go."""
     from rich.console import Console
 
-    return Console(stderr=True)
+    return Console(stderr=True, quiet=_quiet)
+
+
+def say(sentence: str) -> None:
+    """Print a note to stderr."""
+    if not _quiet:
+        print(f"reticent: {sentence}", file=sys.stderr, flush=True)
+
+
+def say_what_is_assumed(model: "ReleaseModel") -> None:
+    """Of a model that was fitted to recordings: that labels must not change, and how often they did there."""
+    from reticent.data.changes import LabelChanges
+
+    if (changes := LabelChanges.of(model.fitted)) is not None:
+        say(changes.sentence())
 
 
 def progress_bar() -> "Progress":

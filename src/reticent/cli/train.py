@@ -1,7 +1,6 @@
 """`reticent train`."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import Bounds, EnforceOption, Prices, check_seed, check_writable, model_of, task_of
-from reticent.cli.terminal import console, progress_bar
+from reticent.cli.terminal import console, progress_bar, say, say_what_is_assumed
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,13 +35,13 @@ class Train:
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
     enforce: EnforceOption | None = None
     """How the bound is kept. `withhold` and `coarsen` never cross --confidence; its default `penalty` pays for it.
-    `answer` sends no readings but one guess of U, and keeps --confidence: see docs/answer.md.
+    `answer` sends no readings but one guess of U, and keeps --confidence: see `reticent docs answer`.
     `mask` never crosses --information. `multiplier` keeps --expected-information, by a learned price of each bit.
     `paper`: the printed cost, for reproduction."""
     method: Literal["a2c", "value-iteration"] = "a2c"
     """`value-iteration` computes with the known model: better policies, dearer decisions."""
     steps: int = 1_000_000
-    """Environment steps (a2c)."""
+    """Environment steps, rounded up to whole updates (a2c)."""
     recipe: Literal["default", "paper"] = "default"
     """`paper` is TD(0) with the belief as input; `default` learns better and faster (a2c)."""
     rounds: int = 300
@@ -76,6 +75,7 @@ class Train:
             raise InputError("--kernels value needs --enforce withhold or coarsen, and --method value-iteration.")
         if task.enforce == "answer" and self.method != "value-iteration":
             raise InputError("--enforce answer needs --method value-iteration.")
+        say_what_is_assumed(task.model)
         record = self._train(task)
         if self.json:
             print(json.dumps(record))
@@ -100,7 +100,7 @@ class Train:
         whole = {**run.settings, "task": task.to_json()}
         state = load_checkpoint(partial, run.fresh, whole) or run.fresh
         if partial.exists() and state is run.fresh:
-            print(f"reticent: {partial} is of another training, so this one starts anew.", file=sys.stderr)
+            say(f"{partial} is of another training, so this one starts anew.")
         before = done = run.done(state)
         started = saved = time.perf_counter()
         with progress_bar() as progress:
@@ -126,11 +126,10 @@ class Train:
             return answer(task, private, self.seed)
 
     def _agent(self, process: "ReleaseProcess") -> "_Training":
-        from reticent.solve.a2c import RECIPES, initialise, policy_of, schedule, training
+        from reticent.solve.a2c import RECIPES, initialise, policy_of, training
 
         recipe = RECIPES[self.recipe]
-        pieces, updates = schedule(recipe, self.steps)
-        total = pieces * updates * recipe.steps_per_update
+        total = recipe.steps_run(self.steps)
 
         def go_on(state: Any) -> Iterator[tuple[Any, str]]:
             for reached, progress in training(process, recipe, state, self.steps):

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from reticent.data.readings import Readings
+from reticent.data.windows import suggestion
 from reticent.errors import InputError
 from reticent.types import Array, Index, PRNGKey
 
@@ -31,6 +32,15 @@ class Episodes(eqx.Module):
         return self.starts[self.offset[group] + jax.random.randint(start_key, (), 0, self.count[group])]
 
 
+def _advice(recorded: Readings, pair: np.ndarray, lost: list[int], horizon: int) -> str:
+    """How long windows may be, so that every pair has a stream with so many."""
+    found = min(int(recorded.left[pair == one].max()) for one in lost)
+    if recorded.kind.kind == "sample" or recorded.interval is None:
+        return f"the longest has {found}. Record longer streams, or take shorter episodes"
+    longest = found * recorded.kind.seconds / horizon
+    return f"the longest has {found} of {recorded.kind.seconds:g} s. Take {suggestion(longest, recorded.interval)}"
+
+
 def episodes_of(recorded: Readings, horizon: int) -> Episodes:
     """Starts that leave `horizon` readings before their stream ends."""
     pair = recorded.secret * len(recorded.useful_values) + recorded.useful
@@ -43,7 +53,9 @@ def episodes_of(recorded: Readings, horizon: int) -> Episodes:
             )
             for i in lost
         ]
-        raise InputError(f"No stream of {names} has {horizon} readings in a row: take shorter windows or episodes.")
+        raise InputError(
+            f"No stream of {names} has {horizon} readings in a row: {_advice(recorded, pair, lost, horizon)}."
+        )
     order = able[np.lexsort((able, recorded.person[able], pair[able]))]
     groups, offset, count = np.unique(
         np.stack([pair[order], recorded.person[order]]), axis=1, return_index=True, return_counts=True

@@ -37,7 +37,9 @@ def load(source: Source) -> Recordings:
         case "ut-complex":
             return load_ut_complex(source.folder, source.place)
     if source.map is None:
-        raise InputError(f"{source.name!r} needs --map FILE.toml, which says what the columns are: docs/recordings.md.")
+        raise InputError(
+            f"{source.name!r} needs --map FILE.toml, which says what the columns are: see `reticent docs recordings`."
+        )
     if source.name == "smoking":
         return load_smoking(source.folder, source.map)
     return load_table(source.folder, table_map_of(read_map(source.map), str(source.map)))

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float, Int
 
+from reticent.data.changes import LabelChanges
 from reticent.data.recordings import Recordings
-from reticent.data.windows import FULL_ENOUGH, HAIR, LEAST_DEVIATION, ReadingKind
+from reticent.data.windows import FULL_ENOUGH, HAIR, LEAST_DEVIATION, ReadingKind, suggestion
 from reticent.errors import InputError
 
 
@@ -16,7 +17,8 @@ class Readings:
     """Readings of all sensors, moment after moment, stream after stream.
 
     `values` are filled up with zeros where a sensor has fewer features than `D`; `features` counts its own. Labels and
-    people are indices into their names. `interval` is the usual time between two samples in seconds, where known.
+    people are indices into their names. `interval` is the usual time between two samples in seconds, and `changes` how
+    often labels change, where known.
     """
 
     values: Float[np.ndarray, "N A D"]
@@ -32,6 +34,7 @@ class Readings:
     kind: ReadingKind
     notes: tuple[str, ...] = ()
     interval: float | None = None
+    changes: LabelChanges | None = None
 
     def of(self, people: "tuple[int, ...] | list[int]") -> "Readings":
         """Those of some people only; who is who stays as it was."""
@@ -54,7 +57,7 @@ def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Reading
         table, left_out = _windows(recorded, kind)
         notes += left_out
     if table.is_empty():
-        raise InputError(f"No stream is long enough for a reading of {kind.seconds:g} s.")
+        raise InputError(f"No stream is long enough for a reading of {kind.seconds:g} s. {_shorter(recorded)}")
     labels = {"person": recorded.people, "secret": recorded.secrets, "useful": recorded.useful}
     index = {name: table[name].cast(pl.Enum(values)).to_physical().to_numpy() for name, values in labels.items()}
     columns = [
@@ -75,14 +78,30 @@ def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Reading
         kind=kind,
         notes=notes,
         interval=recorded.interval,
+        changes=recorded.changes,
     )
 
 
 def recorded_prior(recorded: Readings) -> Float[np.ndarray, "S U"]:
-    """The same for every pair that was recorded, zero for the others: how long each was recorded is chance."""
+    """The share of each pair in what was recorded; every person counts alike, however long the recording."""
+    shape = (len(recorded.secrets), len(recorded.useful_values))
+    pair = recorded.secret * shape[1] + recorded.useful
+    own = [pair[recorded.person == person] for person in np.unique(recorded.person)]
+    return np.mean([np.bincount(pairs, minlength=shape[0] * shape[1]) / len(pairs) for pairs in own], 0).reshape(shape)
+
+
+def uniform_prior(recorded: Readings) -> Float[np.ndarray, "S U"]:
+    """The same for every pair that was recorded, zero for the others."""
     seen = np.zeros((len(recorded.secrets), len(recorded.useful_values)))
     seen[recorded.secret, recorded.useful] = 1.0
     return seen / seen.sum()
+
+
+def _shorter(recorded: Recordings) -> str:
+    """Which windows there are readings of."""
+    lengths = recorded.table.group_by("stream").agg(pl.col("time").max() - pl.col("time").min())["time"]
+    longest = float(lengths.max()) + recorded.interval  # type: ignore[arg-type]
+    return f"The longest lasts {longest:.3g} s: take {suggestion(longest, recorded.interval)}."
 
 
 def _windows(recorded: Recordings, kind: ReadingKind) -> tuple[pl.DataFrame, tuple[str, ...]]:

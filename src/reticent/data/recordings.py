@@ -1,14 +1,16 @@
 """Labelled multi-sensor streams, and what there is to know about them before anything is learned."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from reticent.data.changes import LabelChanges
 from reticent.data.windows import LONGEST_PAUSE
 from reticent.errors import InputError
 
 # Intervals that miss the usual one by more than half of it are irregular; a few do not matter.
 IRREGULAR_SHARE = 0.05
+LABELS = ("secret", "useful")
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +19,8 @@ class Recordings:
 
     `table` has one row per sample: `stream`, `person`, `time` in seconds, `secret`, `useful`, then one column per axis,
     named "sensor.axis". A stream is an unbroken stretch of one person with one secret and one useful label. `notes`
-    say in sentences what was left out and what looks odd: nothing is dropped silently.
+    say in sentences what was left out and what looks odd: nothing is dropped silently. `changes` says how often a
+    stream ended because a label changed.
     """
 
     table: pl.DataFrame
@@ -25,6 +28,7 @@ class Recordings:
     secrets: tuple[str, ...]
     useful: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    changes: LabelChanges | None = None
 
     def axes(self, sensor: str) -> list[str]:
         """The columns of one sensor."""
@@ -86,8 +90,18 @@ def recordings(
         "useful",
         pl.col(axes).cast(pl.Float32),
     )
-    found = Recordings(table, sensors, secrets, useful)
-    return Recordings(table, sensors, secrets, useful, (*notes, *left_out, *_oddities(found)))
+    found = Recordings(table, sensors, secrets, useful, changes=_changes(once, interval))
+    return replace(found, notes=(*notes, *left_out, *_oddities(found)))
+
+
+def _changes(ordered: pl.DataFrame, interval: float) -> LabelChanges:
+    """How often labels change from one sample of a session to the next, pauses left out."""
+    same = pl.all_horizontal(pl.col("person", "session") == pl.col("person", "session").shift())
+    unbroken = ordered.with_columns(
+        after=pl.col("time").diff(), **{f"new_{label}": pl.col(label) != pl.col(label).shift() for label in LABELS}
+    ).filter(same & (pl.col("after") <= LONGEST_PAUSE * interval))
+    seconds = float(unbroken["after"].sum())
+    return LabelChanges(*(float(unbroken[f"new_{label}"].sum()) / seconds for label in LABELS))
 
 
 def pairs(recorded: Recordings) -> pl.DataFrame:

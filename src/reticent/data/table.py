@@ -4,6 +4,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ class Labels:
 class TableMap:
     """Which files, and which column is what.
 
-    Without `person` each file is a person. Without `time` the samples of a file follow each other at `rate` per
-    second. `columns` names the columns of CSV files that have no header.
+    Without `person` each file is a person. `time` is a column of numbers in `time_unit` or of time stamps (ISO 8601);
+    without it the samples of a file follow each other at `rate` per second. `columns` names the columns of CSV files
+    that have no header.
     """
 
     files: str
@@ -161,9 +163,7 @@ def _samples(path: Path, table_map: TableMap) -> pl.DataFrame:
         assert table_map.rate is not None
         time = pl.int_range(pl.len()).cast(pl.Float64) / table_map.rate
     else:
-        time = pl.col(table_map.time).cast(pl.Float64) * SECONDS[table_map.time_unit]
-        if frame.schema[table_map.time].is_temporal():
-            time = pl.col(table_map.time).dt.epoch("us").cast(pl.Float64) * SECONDS["us"]
+        time = pl.lit(_seconds(frame[table_map.time], SECONDS[table_map.time_unit], path.name))
     try:
         return frame.select(
             pl.lit(str(path)).alias("session"),
@@ -177,6 +177,32 @@ def _samples(path: Path, table_map: TableMap) -> pl.DataFrame:
         raise InputError(
             f"{path.name!r} holds text where numbers are expected: {str(error).splitlines()[0]}."
         ) from error
+
+
+def _seconds(times: pl.Series, unit: float, file: str) -> pl.Series:
+    """Numbers in the map's unit, or points in time, as seconds. Text is read as ISO 8601, without offset as UTC."""
+    if times.dtype.is_temporal():
+        return times.dt.epoch("us").cast(pl.Float64) * SECONDS["us"]
+    numbers = times.cast(pl.Float64, strict=False)
+    if numbers.null_count() == times.null_count():
+        return numbers * unit
+    found = [None if time is None else _iso_seconds(time) for time in times]
+    if bad := [time for time, parsed in zip(times, found, strict=True) if time is not None and parsed is None]:
+        # Where numbers stand beside one word, the word is what is wrong.
+        shown = next((time for time in bad if pl.Series([time]).cast(pl.Float64, strict=False)[0] is None), bad[0])
+        raise InputError(
+            f"The time column {times.name!r} of {file!r} holds {shown!r}. Times are all numbers, or all ISO 8601 time "
+            "stamps such as 2026-01-31T12:00:05.250+01:00."
+        )
+    return pl.Series(found, dtype=pl.Float64)
+
+
+def _iso_seconds(time: str) -> float | None:
+    try:
+        found = datetime.fromisoformat(time.strip())
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _as_text(frame: pl.DataFrame, column: str) -> pl.Expr:

@@ -17,6 +17,8 @@ LEAST_DEVIATION = 1e-4
 LONGEST_PAUSE = 5.5
 # A share of the interval, so that a sample that is due at the edge counts into the next window despite rounding.
 HAIR = 1e-3
+# Seconds that no window reaches.
+LONGEST_WINDOW = 3600.0
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,43 @@ class ReadingKind:
     seconds: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind == "window" and not 0 < self.seconds < 3600:
-            raise InputError(f"A window lasts some seconds, more than 0, not {self.seconds}.")
+        if self.kind == "window" and not 0 < self.seconds < LONGEST_WINDOW:
+            raise InputError(
+                f"A window lasts more than 0 and less than {LONGEST_WINDOW:g} seconds, not {self.seconds:g}. Single "
+                "samples are --window 0."
+            )
 
     def expected(self, interval: float) -> float:
         """How many samples that are so many seconds apart a window has: at least two, or it has no deviation."""
         expected = self.seconds / interval
         if expected < 2:
-            raise InputError(f"A window of {self.seconds:g} s has fewer than two samples {interval:.3g} s apart.")
+            raise InputError(
+                f"A window of {self.seconds:g} s has fewer than two samples, which are {interval:.3g} s apart. Take "
+                f"{suggestion(LONGEST_WINDOW, interval)}."
+            )
         return expected
+
+
+def suggestion(longest: float, interval: float) -> str:
+    """Windows of two samples at least and of `longest` seconds at most, as an option to give; else single samples."""
+    least = _rounded_up(2 * interval)
+    if least > longest or least >= LONGEST_WINDOW:
+        return "single samples (--window 0)"
+    usual = least if longest >= LONGEST_WINDOW else max(least, _rounded_down(longest))
+    more = " or more" if longest >= LONGEST_WINDOW else ""
+    return f"--window {usual:g}{more}, or single samples (--window 0)"
+
+
+def _rounded_up(seconds: float) -> float:
+    """To two digits."""
+    unit = 10.0 ** (math.floor(math.log10(seconds)) - 1)
+    # What is a whole number of units but for rounding stays as it is.
+    return float(f"{math.ceil(seconds / unit - 1e-6) * unit:.2g}")
+
+
+def _rounded_down(seconds: float) -> float:
+    unit = 10.0 ** (math.floor(math.log10(seconds)) - 1)
+    return float(f"{math.floor(seconds / unit + 1e-6) * unit:.2g}")
 
 
 def log_deviation(variance: float) -> float:

@@ -189,7 +189,7 @@ SENTENCES = {
     ("53100",): "cannot grow: the server's disk is full. Make room.",
     ("55P03", "57014", "40P01"): "is locked: another program holds a transaction open. End it.",
     ("25006",): "cannot be written: the server is read-only, perhaps a standby. Give the address of the primary.",
-    ("42501",): "does not let this role in. Grant it what docs/ledger.md says.",
+    ("42501",): "does not let this role in. Grant it what `reticent docs ledger` says.",
     ("28",): "does not let this role in. Look at user, PGPASSFILE or PGPASSWORD, and pg_hba.conf.",
     ("42",): "was not made by this reticent, or was changed. Give another database, or put the newest copy back.",
     ("XX",): "is damaged. Put the newest copy back.",

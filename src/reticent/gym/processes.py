@@ -9,7 +9,7 @@ from reticent.belief.provider import Provider
 from reticent.data.episodes import episodes_of
 from reticent.data.readings import Readings
 from reticent.errors import InputError
-from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
 from reticent.problem.fit import Codebook, fitted_readings
 from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.objective import Objective
@@ -72,14 +72,17 @@ def task_of(
     enforce: Enforcement | None = None,
     objective: Objective = PRICES,
     horizon: int = 200,
+    unbounded: bool = False,
 ) -> Task:
     """One bound, how it is enforced, the prices, and where an episode is cut."""
-    return Task(model, _bound(confidence, information), objective, enforce, horizon)
+    return Task(model, _bound(confidence, information, unbounded), objective, enforce, horizon)
 
 
-def _bound(confidence: float | None, information: float | None) -> Bound:
-    if (confidence is None) == (information is None):
-        raise InputError("Give one bound: confidence=L, where above 1 means none, or information=BITS.")
+def _bound(confidence: float | None, information: float | None, unbounded: bool) -> Bound:
+    if [confidence is not None, information is not None, unbounded].count(True) != 1:
+        raise InputError("Give one bound: confidence=L or information=BITS; or unbounded=True.")
+    if unbounded:
+        return NO_BOUND
     return InformationBound(information) if confidence is None else ConfidenceBound(confidence)  # type: ignore[arg-type]
 
 
@@ -94,8 +97,9 @@ def _learned(
     information: float | None = None,
     objective: Objective = PRICES,
     horizon: int = RECORDED_HORIZON,
+    unbounded: bool = False,
 ) -> ReplayProcess:
-    return ReplayProcess(provider, recorded, _bound(confidence, information), objective, horizon)
+    return ReplayProcess(provider, recorded, _bound(confidence, information, unbounded), objective, horizon)
 
 
 def _fitted_to(model: ReleaseModel, recorded: Readings) -> Readings:

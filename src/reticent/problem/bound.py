@@ -8,19 +8,40 @@ from reticent.errors import InputError
 
 @dataclass(frozen=True)
 class ConfidenceBound:
-    """max_s beta(s) < limit at every step (the paper's L_B). A limit above 1 is never reached: no bound."""
+    """max_s beta(s) < limit at every step (the paper's L_B), a probability."""
 
     limit: float
+
+    def __post_init__(self) -> None:
+        if self.limit > 1:
+            raise InputError(
+                f"The confidence bound is a probability, at most 1, but is {self.limit:g}. Write 80 % as 0.8; no bound "
+                "at all is --unbounded on the command line, NO_BOUND in Python and unbounded = true in a sweep file."
+            )
 
     def check(self, largest_secret_prior: float) -> None:
         """Refuse a limit that the prior alone already reaches."""
         if not math.isfinite(self.limit):
-            raise InputError(f"The confidence bound must be a number, but is {self.limit}; above 1 means no bound.")
+            raise InputError(f"The confidence bound must be a number, but is {self.limit}.")
         if not self.limit > largest_secret_prior:
             raise InputError(
                 f"The confidence bound {self.limit:g} is not above {largest_secret_prior:.6g}, the largest "
                 "prior probability of a secret: it would be crossed before anything is released."
             )
+
+
+@dataclass(frozen=True)
+class Unbounded(ConfidenceBound):
+    """No bound: a confidence bound that no belief can reach, because its limit is above 1.
+
+    What a network sees is relative to the limit, so a policy file keeps the limit that it was trained with.
+    """
+
+    limit: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.limit > 1:
+            raise InputError(f"A confidence of {self.limit:g} can be reached: that is a ConfidenceBound.")
 
 
 @dataclass(frozen=True)
@@ -53,4 +74,4 @@ class ExpectedInformationBound:
 
 
 Bound = ConfidenceBound | InformationBound | ExpectedInformationBound
-NO_BOUND = ConfidenceBound(2.0)
+NO_BOUND = Unbounded()

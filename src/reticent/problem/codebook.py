@@ -13,12 +13,17 @@ from reticent.problem.model import ReleaseModel
 class Codebook:
     """Which code a reading is: that of the nearest centre, after standardising with the training people's figures.
 
-    `mean` and `deviation` are arrays [A D], `centres` [A Z D].
+    `mean` and `deviation` are arrays [A D]; `centres` has one array [Z D] per sensor, with as many codes as it has.
     """
 
     mean: np.ndarray
     deviation: np.ndarray
-    centres: np.ndarray
+    centres: tuple[np.ndarray, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes each sensor has."""
+        return tuple(map(len, self.centres))
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """The code of every reading of every sensor: values [N A D], codes [N A]."""
@@ -34,18 +39,23 @@ class Codebook:
         """The codebook that a fitted model was stored with."""
         if model.fitted is None:
             raise InputError("This model was not fitted to recordings, so it does not know what readings look like.")
-        arrays = {name: np.asarray(array, float) for name, array in model.fitted["codebook"].items()}
-        sensors, symbols = len(model.sensors), len(model.symbols)
-        features = arrays["mean"].shape[-1]
-        shapes = {
-            "mean": (sensors, features),
-            "deviation": (sensors, features),
-            "centres": (sensors, symbols, features),
-        }
-        if {name: array.shape for name, array in arrays.items()} != shapes:
-            raise InputError("The codebook of the model file does not fit its sensors and symbols.")
-        return cls(**arrays)
+        try:
+            found = model.fitted["codebook"]
+            mean, deviation = (np.asarray(found[name], float) for name in ("mean", "deviation"))
+            centres = tuple(np.asarray(own, float) for own in found["centres"])
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise InputError("The model file has no codebook that can be read. Fit the model again.") from error
+        sensors, features = len(model.sensors), mean.shape[-1] if mean.ndim else 0
+        own = [
+            each.ndim == 2 and each.shape[1] == features and 1 <= len(each) <= len(model.symbols) for each in centres
+        ]
+        if not (mean.shape == deviation.shape == (sensors, features) and len(own) == sensors and all(own)):
+            raise InputError(
+                "The codebook of the model file does not fit its sensors and symbols. Fit the model again."
+            )
+        return cls(mean, deviation, centres)
 
     def to_json(self) -> dict[str, Any]:
         """As lists, for a problem file."""
-        return {name: array.tolist() for name, array in vars(self).items()}
+        centres = [own.tolist() for own in self.centres]
+        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist(), "centres": centres}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from reticent.errors import InputError
-from reticent.problem.bound import Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Bound, ConfidenceBound, ExpectedInformationBound, InformationBound, Unbounded
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 
@@ -93,7 +93,8 @@ def _bound_to_json(bound: Bound) -> dict[str, float]:
 
 def _bound_from_json(bound: dict[str, Any]) -> Bound:
     if "confidence" in bound:
-        return ConfidenceBound(float(bound["confidence"]))
+        limit = float(bound["confidence"])
+        return Unbounded(limit) if limit > 1 else ConfidenceBound(limit)
     if "information_bits" in bound:
         return InformationBound(float(bound["information_bits"]))
     return ExpectedInformationBound(float(bound["expected_information_bits"]))

@@ -27,7 +27,7 @@ POLICY_COLOURS = {
 
 # How the bound is kept, by which policy: one line each, in this order.
 KEPT_BY = {
-    ("penalty", AGENT): ("penalty (paper), agent", "#111111"),
+    ("penalty", AGENT): ("penalty, agent", "#111111"),
     ("withhold", "one-step lookahead"): ("withhold, lookahead", "#8fb8de"),
     ("withhold", "value iteration"): ("withhold, value iteration", "#2563a8"),
     ("coarsen", "one-step lookahead"): ("coarsen, lookahead", "#e8a598"),
@@ -42,8 +42,8 @@ LIMITED = {
     ("mask", "value iteration"): ("information on every path", "#2563a8"),
     ("multiplier", "value iteration"): ("information on average", "#7a5195"),
     ("penalty", "value iteration"): ("confidence, by penalty", "#111111"),
-    ("coarsen", "value iteration"): ("confidence, for certain (coarsen)", "#c0392b"),
-    ("answer", "value iteration"): ("confidence, for certain (answer)", "#2e8b57"),
+    ("coarsen", "value iteration"): ("confidence, by coarsening", "#c0392b"),
+    ("answer", "value iteration"): ("confidence, by an answer", "#2e8b57"),
 }
 
 
@@ -74,7 +74,7 @@ def overview(figures: dict[str, Figure]) -> alt.VConcatChart:
 
 
 def guarantee_overview(figures: dict[str, Figure]) -> alt.HConcatChart:
-    """The guarantee beside the paper's penalty in one picture."""
+    """The guarantee beside the penalty in one picture."""
     return alt.hconcat(*(figures[f"guarantee_{what}"] for what in ("cost", "useful", "violations")), spacing=30)
 
 

@@ -13,21 +13,23 @@ from reticent.report.figures import Figure, guarantee_overview, overview, study_
 from reticent.report.tables import summary
 
 CAPTIONS = {
-    "guarantee_cost": "The same bounds, kept by a penalty as in the paper or for certain: the guarantee costs less.",
-    "guarantee_useful": "What the provider learns of U. Merging tells more than withholding.",
-    "guarantee_violations": "Under the guarantee no belief that the provider can hold reaches the bound.",
-    "confidence_time": "The looser the bound, the longer the agent goes on and the surer the provider gets of U.",
-    "confidence_accuracy": "Here whatever reveals U reveals S even more: the bound holds blue down, and red pays.",
+    "guarantee_cost": "Mean cost under the same bounds, by how they are kept.",
+    "guarantee_useful": "What the provider learns of U, by how the bound is kept.",
+    "guarantee_violations": "Zero by construction under withhold and coarsen: no belief that the provider can hold "
+    "reaches the bound.",
+    "confidence_time": "How long the agent goes on, and how sure the provider is of U when it stops.",
+    "confidence_accuracy": "The provider's accuracy on U (red) and on S (blue) under a bound on its confidence in S.",
     "confidence_cost": "Every baseline has its stopping threshold tuned on a seed of its own. No policy can cost less "
     "than the certified floor, up to the interval shown.",
-    "confidence_violations": "A finite penalty makes gambling pay: a confidence bound is crossed in some episodes.",
-    "information_time": "The information ledger masks what would cross the bound.",
-    "information_accuracy": "Information limits what is learned on average, not the confidence in one secret.",
+    "confidence_violations": "Under a penalty a policy may cross the bound and pay for it.",
+    "information_time": "A sensor whose next reading would carry the sum of information over the bound is masked.",
+    "information_accuracy": "The bound is on the sum of information along the path, not on the confidence in a secret.",
     "information_cost": "The same baselines under the same mask.",
     "information_violations": "Zero by construction: what would cross the bound cannot be chosen.",
-    "leakage": "A limit on average costs least for the leakage it allows: a limit that holds on every path, or for "
-    "every belief, also covers the worst episode.",
-    "trade_off": "A higher price of a wrong guess buys accuracy with time, within the same bound.",
+    "leakage": "Cost against the information about S that episodes give on average. A limit on every path, or for "
+    "every belief, also covers the worst episode; a limit on average does not. Coarsening never crosses its bound; "
+    "the rule of an answer is confirmed by simulation, with a chance of error of 0.1 %.",
+    "trade_off": "Stopping time and accuracy as the price λ of a wrong guess varies, within the same bound.",
 }
 
 

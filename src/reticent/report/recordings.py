@@ -14,7 +14,7 @@ COLOURS = {BELIEF: "#111111", INFORMATION: "#2563a8", GUARANTEE: "#c0392b", NO_P
 CAPTIONS = {
     "learned": "Each point is a bound. Right means that S leaks, up that U is learned. The attackers were trained on "
     "the policy's own traces.",
-    "confidence_time": "belief-PDRP: a looser bound lets it go on longer.",
+    "confidence_time": "belief-PDRP: releases before the stop, and its own belief about U then.",
     "confidence_accuracy": "belief-PDRP, by the fixed adversary as in the paper.",
     "information_time": "MI-PDRP, with an estimated ledger.",
     "information_accuracy": "MI-PDRP, by the fixed adversary as in the paper.",
@@ -61,7 +61,7 @@ def recordings_table(results: pl.DataFrame) -> list[list[str]]:
 
 
 def _line(policy: str, limit: float, rows: pl.DataFrame) -> list[str]:
-    unit = "" if policy != INFORMATION else " bits" if rows["binding"][0] else " bits, free"
+    unit = " bits" if policy == INFORMATION else ""
     retrained = [rows[f"retrained_{label}"] for label in ("useful", "secret")]
     over = "-" if policy == NO_PROTECTION else _percent(rows["violation_rate"])
     cells = [policy, "-" if policy == NO_PROTECTION else f"{limit:g}{unit}", f"{rows['releases'].mean():.2f}"]

@@ -143,7 +143,7 @@ def sweep_table(settings: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 
 def _bound(row: dict[str, Any]) -> str:
-    word = {"confidence": "L_B {:g}", "information": "L_MI {:g}", "expected": "mean {:g}"}
+    word = {"confidence": "L_B {:g}", "information": "L_MI {:g}", "expected": "mean {:g}", "none": "none"}
     return word[row["kind"]].format(row["limit"])
 
 

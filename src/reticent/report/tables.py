@@ -3,14 +3,15 @@
 import polars as pl
 
 AGENT = "agent"
-GUARANTEED = ("withhold", "coarsen", "answer")
+# Enforcements that send something in place of readings.
+REPLACING = ("withhold", "coarsen", "answer")
 PERCENT = ("accuracy_useful", "accuracy_secret", "violation_rate")
 
 
 def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
     """One line per bound, enforcement and policy, numbers as text; the mean over seeds where there are several.
 
-    The agent comes first, what is guaranteed last. What a line has no number for is a dash.
+    The agent comes first, what sends something in place of readings last. What a line has no number for is a dash.
     """
     kinds = pl.Enum(["confidence", "information", "expected", "none"])
     means = (
@@ -19,10 +20,10 @@ def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> pl.DataFrame:
         .agg(pl.col("cost", "releases", *PERCENT).mean())
         .with_columns(
             pl.col("kind").cast(kinds),
-            pl.col("enforce").is_in(GUARANTEED).alias("guaranteed"),
+            pl.col("enforce").is_in(REPLACING).alias("replacing"),
             (pl.col("policy") != AGENT).alias("after"),
         )
-        .sort("kind", "limit", "guaranteed", "after", "cost", "policy")
+        .sort("kind", "limit", "replacing", "after", "cost", "policy")
     )
     # Without protection there is no bound to charge for, so its cost says nothing beside the others.
     bounded = pl.col("kind") != "none"

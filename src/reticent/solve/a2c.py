@@ -57,6 +57,14 @@ class Recipe:
         """Environment steps that one update consumes."""
         return self.environments * self.rollout
 
+    def updates(self, steps: int) -> int:
+        """Updates that a training of at least so many environment steps takes."""
+        return -(-steps // self.steps_per_update)
+
+    def steps_run(self, steps: int) -> int:
+        """The environment steps of such a training: those asked for, rounded up to whole updates."""
+        return self.updates(steps) * self.steps_per_update
+
 
 # One step on the whole batch: the likelihood ratio is one, so there is nothing to clip.
 PAPER = Recipe(
@@ -75,6 +83,8 @@ PAPER = Recipe(
 )
 RECIPES: dict[str, Recipe] = {"default": Recipe(), "paper": PAPER}
 RecipeName = Literal["default", "paper"]
+# After each of so many pieces a training says how it goes and may be interrupted.
+PIECES = 20
 
 
 class Networks(eqx.Module):
@@ -147,15 +157,18 @@ def initialise(process: Process, recipe: Recipe, seed: int) -> TrainState:
 @eqx.filter_jit
 @eqx.debug.assert_max_traces(max_traces=None)
 def advance(
-    process: Process, recipe: Recipe, state: TrainState, updates: int, total: Index
+    process: Process, recipe: Recipe, state: TrainState, updates: Index, total: Index
 ) -> tuple[TrainState, Progress]:
-    """`updates` updates in one compiled scan; `total` sets the pace at which rates fall to zero."""
+    """`updates` updates in one compiled loop; `total` sets the pace at which rates fall to zero."""
 
-    def one(state: TrainState, _: None) -> tuple[TrainState, Progress]:
-        return _update(process, recipe, state, state.update / total)
+    def one(_: Index, carry: tuple[TrainState, Progress]) -> tuple[TrainState, Progress]:
+        state, summed = carry
+        state, progress = _update(process, recipe, state, state.update / total)
+        return state, jax.tree.map(jnp.add, summed, progress)
 
-    state, progress = jax.lax.scan(one, state, None, length=updates)
-    return state, jax.tree.map(jnp.mean, progress)
+    nothing = Progress(*(jnp.zeros(()) for _ in range(3)))
+    state, summed = jax.lax.fori_loop(0, updates, one, (state, nothing))
+    return state, jax.tree.map(lambda x: x / updates, summed)
 
 
 def train(
@@ -165,7 +178,10 @@ def train(
     recipe: Recipe | RecipeName = "default",
     report: Callable[[int, Progress], None] | None = None,
 ) -> Actor:
-    """A policy for the process. `report` is called with the steps done and how it goes, twenty times or so."""
+    """A policy for the process, from `steps` environment steps, rounded up to whole updates.
+
+    `report` is called with the steps done and how it goes, at most twenty times.
+    """
     if isinstance(recipe, str):
         recipe = RECIPES[recipe]
     state = initialise(process, recipe, seed)
@@ -177,19 +193,13 @@ def train(
 
 
 def training(process: Process, recipe: Recipe, state: TrainState, steps: int):
-    """Yield (state, progress) after each of up to twenty equal pieces, until the schedule is done."""
-    pieces, updates = schedule(recipe, steps)
-    total = jnp.asarray(pieces * updates)
-    while int(state.update) < pieces * updates:
-        state, progress = advance(process, recipe, state, updates, total)
+    """Yield (state, progress) after each of up to twenty pieces, until all updates are done; the last may be short."""
+    total = recipe.updates(steps)
+    piece = -(-total // PIECES)
+    while (done := int(state.update)) < total:
+        updates = jnp.asarray(min(piece, total - done))
+        state, progress = advance(process, recipe, state, updates, jnp.asarray(total))
         yield state, progress
-
-
-def schedule(recipe: Recipe, steps: int) -> tuple[int, int]:
-    """Pieces, and updates per piece, that come nearest to the environment steps asked for."""
-    total = max(1, round(steps / recipe.steps_per_update))
-    pieces = min(20, total)
-    return pieces, round(total / pieces)
 
 
 def policy_of(process: Process, recipe: Recipe, state: TrainState) -> Actor:

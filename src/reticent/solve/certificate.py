@@ -1,5 +1,6 @@
 """How far from optimal: a floor under the cost of every policy, the cost of one policy, and what lies between."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -72,9 +73,9 @@ class Certificate:
         return max(self.upper.value - self.lower.value, 0.0)
 
     @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the upper bound."""
-        return self.gap / self.upper.value if self.upper.value > 0 else 0.0
+    def ratio(self) -> float:
+        """The policy's cost in multiples of the lower bound: 1 is optimal."""
+        return max(self.upper.value / self.lower.value, 1.0) if self.lower.value > 0 else math.inf
 
     def sentence(self) -> str:
         """The certificate in words."""
@@ -82,19 +83,30 @@ class Certificate:
             end = "" if self.kind == "exact" else " The bracket is still open: the true gap may be far smaller."
             return (
                 f"No policy costs less than {self.lower.value:.6g} ({self.kind}, {self.floor_of}); this one costs "
-                f"{self.upper}: within {self.relative_gap:.2%} of the best.{end}"
+                f"{self.upper}: {self._times()}.{end}"
             )
         weak = (
             "" if self.kind == "dual bound" else f" That floor is of {self.floor_of}: the true gap may be far smaller."
         )
         return (
             f"No policy costs less than {self.lower} in expectation ({self.kind}); this one costs {self.upper}: "
-            f"within {self.relative_gap:.2%} of the best.{weak}"
+            f"{self._times()}.{weak}"
         )
+
+    def _times(self) -> str:
+        """How far above the lower bound the policy's cost is."""
+        if math.isinf(self.ratio):
+            return f"{self.gap:.4g} more"
+        return f"{self.ratio:.3f} times the {'optimum' if self.kind == 'exact' else 'lower bound'}"
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary for one JSON object."""
-        return {**asdict(self), "gap": self.gap, "relative_gap": self.relative_gap, "sentence": self.sentence()}
+        return {
+            **asdict(self),
+            "gap": self.gap,
+            "ratio": self.ratio if math.isfinite(self.ratio) else None,
+            "sentence": self.sentence(),
+        }
 
 
 def certify(

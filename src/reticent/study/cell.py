@@ -67,8 +67,8 @@ class Cell:
     """What to run.
 
     `policy` is the agent, one of the two by value iteration, a baseline's name, no protection, or the certified floor.
-    `effort` is in environment steps for the agent, in rounds for value iteration; `episodes` are draws for the floor.
-    `recipe` is the agent's.
+    `effort` is in environment steps for the agent (those that are run: `agent_steps`), in rounds for value iteration;
+    `episodes` are draws for the floor. `recipe` is the agent's.
     """
 
     policy: str
@@ -119,15 +119,21 @@ class Cell:
     def task(self) -> Task:
         """The task of this cell."""
         objective = Objective(error_penalty=self.error_penalty)
-        if self.kind == "none":
-            return Task(self.problem.model, NO_BOUND, objective, horizon=READINGS_WITHOUT_PROTECTION)
-        bound: Bound = BOUNDS[self.kind](self.limit)
-        return Task(self.problem.model, bound, objective, self.enforce, LONGEST_EPISODE)
+        bound: Bound = NO_BOUND if self.kind == "none" else BOUNDS[self.kind](self.limit)
+        horizon = READINGS_WITHOUT_PROTECTION if self.policy == NO_PROTECTION else LONGEST_EPISODE
+        return Task(self.problem.model, bound, objective, self.enforce, horizon)
 
     def run(self, out: Path) -> dict[str, Any]:
         """Make the policy and evaluate it; nothing in the study's folder is needed."""
         del out
         return run_cell(self)
+
+
+def agent_steps(steps: int, recipe: str = "default") -> int:
+    """The environment steps that training an agent for `steps` runs."""
+    from reticent.solve.a2c import RECIPES
+
+    return RECIPES[recipe].steps_run(steps)
 
 
 def _file_name(problem: Problem) -> str:
@@ -173,18 +179,17 @@ def _answering(cell: Cell) -> "Simulation":
     from reticent.solve.answer import answer
 
     # The device reads in private, whatever the bound: one policy serves them all.
-    private = _private_policy(replace(cell, kind="none", limit=NO_BOUND.limit))
+    private = _private_policy(replace(cell, kind="none", limit=NO_BOUND.limit, enforce="penalty"))
     return answer(cell.task, private, cell.seed).simulate
 
 
 @cache
 def _private_policy(cell: Cell) -> "Lookahead":
-    """Reads in private for the cell without its bound, as long as the cells with one may."""
+    """Reads in private, for a cell without bound."""
     from reticent.process.release import ReleaseProcess
     from reticent.solve.value_iteration import Settings, value_iteration
 
-    task = replace(cell.task, horizon=LONGEST_EPISODE)
-    return value_iteration(ReleaseProcess(task), cell.seed, Settings(rounds=cell.effort))
+    return value_iteration(ReleaseProcess(cell.task), cell.seed, Settings(rounds=cell.effort))
 
 
 def _releasing(cell: Cell) -> "Simulation":

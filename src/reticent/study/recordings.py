@@ -27,11 +27,11 @@ from reticent.belief.store import load_provider, save_provider
 from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
 from reticent.data.portions import Portions, portions, rotations
-from reticent.data.readings import ReadingKind, Readings, readings, recorded_prior
+from reticent.data.readings import ReadingKind, Readings, readings, uniform_prior
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, Policy
 from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
-from reticent.problem.fit import Codebook, fit_model
+from reticent.problem.fit import CODES, Codebook, fit_model
 from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.objective import Objective
 from reticent.problem.task import Task
@@ -56,6 +56,8 @@ class Setting:
     episodes: int = 8_192
     readings: int = 10
     look_back: int | None = None
+    # Codes per sensor of the finite model, at most.
+    codes: int = CODES
     confidence: tuple[float, ...] = (0.5, 0.65, 0.8, 0.95)
     information: tuple[float, ...] = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
     guarantee: tuple[float, ...] = (0.52, 0.55, 0.65, 0.8, 0.95)
@@ -183,8 +185,8 @@ class PolicyCell:
                     else silence(np.asarray(learned.provider.prior), setting.objective.error_penalty)
                 )
             case "MI-PDRP":
+                # The sum along a path can exceed what there is to know, so larger limits bind too.
                 numbers = _agent(learned, setting, InformationBound(self.limit))
-                numbers["binding"] = self.limit <= float(entropy_bits(jnp.asarray(by_secret)))
             case _:
                 numbers = _guaranteed(learned, recorded, setting, ConfidenceBound(self.limit))
         return {"seconds": time.perf_counter() - started, "evaluation": numbers}
@@ -195,13 +197,9 @@ def plan(
 ) -> tuple[list[LearnCell], list[PolicyCell]]:
     """What to learn first, then every policy and bound, for each rotation."""
     recorded = recorded_readings(source, reading)
-    prior = recorded_prior(recorded).sum(1)
-    entropy = float(entropy_bits(jnp.asarray(prior)))
-    binding = [limit for limit in setting.information if limit <= entropy]
-    # Limits above all there is to know never bind: one policy stands for them.
-    free = [limit for limit in setting.information if limit > entropy][:1]
+    prior = uniform_prior(recorded).sum(1)
     policies = [(NO_PROTECTION, 0.0), *((BELIEF, limit) for limit in setting.confidence)]
-    policies += [(INFORMATION, limit) for limit in binding + free]
+    policies += [(INFORMATION, limit) for limit in setting.information]
     policies += [(GUARANTEE, limit) for limit in setting.guarantee if limit > prior.max()]
     mark = fingerprint(recorded)
     rotated = [Rotation(source, mark, reading, setting, turn) for turn in range(turns)]
@@ -248,7 +246,8 @@ def learn(recorded: Readings, setting: Setting, rotation: int) -> Learned:
     attacked, held_out = (stretches(scaled.of(people), setting.readings) for people in (who.adversary, who.policy))
     fresh = _fresh(attacked, setting, jax.random.fold_in(jax.random.key(rotation), 1))
     adversary = learn_belief(attacked, held_out, fresh, rotation, setting.learning, _telling("adversary", rotation))
-    model = fit_model(recorded.of(who.predictor + who.policy), seed=rotation)
+    own = recorded.of(who.predictor + who.policy)
+    model = fit_model(own, setting.codes, rotation, uniform_prior(own))
     return Learned(rotation, who, scaled, provider, adversary, model)
 
 
@@ -348,12 +347,12 @@ def study_recordings(
     about = {
         "notes": list(recorded.notes),
         "readings": setting.readings,
-        "entropy": float(entropy_bits(jnp.asarray(recorded_prior(recorded).sum(1)))),
+        "entropy": float(entropy_bits(jnp.asarray(uniform_prior(recorded).sum(1)))),
         "settings": {
             "people": len(recorded.people),
             "rotations": turns,
             "a reading is": "one sample" if reading.kind == "sample" else f"{reading.seconds:g} s, summed up",
-            "environment steps per policy": f"{setting.steps:,}",
+            "environment steps per policy": f"{RECIPE.steps_run(setting.steps):,}",
             "episodes per evaluation": f"{setting.episodes:,}",
             "prices": f"C_T {setting.objective.time_cost:g}, lambda {setting.objective.error_penalty:g}",
             "calibration error of the finite model, on people left out": f"{np.mean(honest):.3f} (plain Bayes "
@@ -364,11 +363,8 @@ def study_recordings(
     results = []
     for row in rows:
         found = row["evaluation"]
-        # One policy stands for all limits that never bind: the table shows each of them.
-        free = row["policy"] == INFORMATION and not found["binding"]
-        limits = [limit for limit in setting.information if limit >= row["limit"]] if free else [row["limit"]]
-        key = {"policy": row["policy"], "rotation": row["of"]["rotation"], "binding": None}
+        key = {"policy": row["policy"], "limit": row["limit"], "rotation": row["of"]["rotation"]}
         same = [each["evaluation"] for each in rows if (each["policy"], each["limit"]) == (row["policy"], row["limit"])]
         shown = {name: value for name, value in found.items() if not name.startswith("people_")}
-        results += [{**key, **shown, **over_people(same), "limit": limit} for limit in limits]
+        results.append({**key, **shown, **over_people(same)})
     return write_results(out, f"The study on {source.name}", results, about)

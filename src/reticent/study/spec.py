@@ -10,6 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 from reticent.errors import InputError
 from reticent.policy.heuristics import BASELINES
+from reticent.problem.bound import NO_BOUND
 from reticent.problem.model import read_problem
 from reticent.problem.task import GUARANTEED, OF_CONFIDENCE, OF_EXPECTED, OF_INFORMATION, Enforcement
 from reticent.study.cell import (
@@ -22,6 +23,7 @@ from reticent.study.cell import (
     Cell,
     Kind,
     Problem,
+    agent_steps,
 )
 
 METHODS = {"a2c": AGENT, "value-iteration": VALUE_ITERATION, "value-kernels": VALUE_KERNELS}
@@ -31,6 +33,8 @@ WAYS: dict[Kind, tuple[Enforcement, ...]] = {
     "confidence": OF_CONFIDENCE,
     "information": OF_INFORMATION,
     "expected": OF_EXPECTED,
+    # There is nothing to enforce; this sends readings as they are.
+    "none": ("penalty",),
 }
 # Keys of the file that give bounds, and what they bound.
 BOUND_KEYS: dict[str, Kind] = {
@@ -72,8 +76,12 @@ def read_spec(path: Path) -> Spec:
     bounds: list[tuple[Kind, float]] = [
         (kind, float(limit)) for key, kind in BOUND_KEYS.items() for limit in table.get(key, [])
     ]
+    if table.get("unbounded"):
+        bounds.append(("none", NO_BOUND.limit))
     if not bounds:
-        raise InputError(f"{path.name} has no bound: give confidence, information or expected_information.")
+        raise InputError(
+            f"{path.name} has no bound: give confidence, information or expected_information, or unbounded = true."
+        )
     seeds = table.get("seeds", 1)
     return Spec(
         problems=tuple(_problems(path, table["problems"])),
@@ -99,7 +107,8 @@ def plan(spec: Spec) -> tuple[list[Cell], list[str]]:
                 left_out[reason] = None
                 continue
             for recipe in spec.recipes if method == "a2c" else ("default",):
-                effort = {"a2c": spec.steps, "value-iteration": spec.rounds, "value-kernels": spec.rounds}
+                steps = agent_steps(spec.steps, recipe)
+                effort = {"a2c": steps, "value-iteration": spec.rounds, "value-kernels": spec.rounds}
                 sizes = (effort.get(method, 0), spec.episodes)
                 cells.append(Cell(METHODS[method], kind, limit, enforce, penalty, seed, *sizes, recipe, problem))
     if not cells:
@@ -109,7 +118,7 @@ def plan(spec: Spec) -> tuple[list[Cell], list[str]]:
 
 def _combinations(spec: Spec) -> Iterator[tuple[tuple[Kind, float], Enforcement, str, float]]:
     for bound in spec.bounds:
-        ways = spec.enforce or WAYS[bound[0]][:1]
+        ways = WAYS["none"] if bound[0] == "none" else spec.enforce or WAYS[bound[0]][:1]
         yield from ((bound, *rest) for rest in product(ways, spec.methods, spec.error_penalty))
 
 
@@ -130,6 +139,8 @@ def _impossible(problem: Problem, kind: Kind, limit: float, enforce: Enforcement
         return f"A multiplier is learned, which {method} does not do."
     if method == "value-kernels" and enforce not in GUARANTEED:
         return f"Value kernels go with {' and '.join(GUARANTEED)}, not with {enforce}."
+    if kind == "none":
+        return None
     try:
         BOUNDS[kind](limit).check(problem.model.largest_secret_prior)
     except InputError as error:
@@ -173,11 +184,13 @@ def _texts(*known: str) -> tuple[str, Callable[[Any], bool]]:
     return expected, fits
 
 
-def _numbers() -> tuple[str, Callable[[Any], bool]]:
+def _numbers(most: float = math.inf) -> tuple[str, Callable[[Any], bool]]:
     def fits(value: Any) -> bool:
-        return isinstance(value, list) and bool(value) and all(_number(x) and 0 < x < math.inf for x in value)
+        numbers = isinstance(value, list) and bool(value) and all(_number(x) for x in value)
+        return numbers and all(0 < x < math.inf and x <= most for x in value)
 
-    return "a list of numbers above 0", fits
+    above = "a list of numbers above 0"
+    return above if most == math.inf else f"{above} and at most {most:g} (unbounded = true is no bound)", fits
 
 
 def _number(value: Any) -> bool:
@@ -202,7 +215,8 @@ def _seeds(value: Any) -> bool:
 # What each key must be, in words, and whether a value is that.
 _KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "problems": _texts(),
-    **{key: _numbers() for key in BOUND_KEYS},
+    **{key: _numbers(1.0 if key == "confidence" else math.inf) for key in BOUND_KEYS},
+    "unbounded": ("true or false", lambda value: isinstance(value, bool)),
     "enforce": _texts(*cast("tuple[str, ...]", get_args(Enforcement))),
     "methods": _texts(*METHODS),
     "recipes": _texts(*RECIPES),

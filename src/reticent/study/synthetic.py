@@ -7,7 +7,17 @@ under all policies, and information limited on average.
 from dataclasses import dataclass
 
 from reticent.problem.task import Enforcement
-from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, VALUE_ITERATION, VALUE_KERNELS, Cell, Kind, with_seeds
+from reticent.study.cell import (
+    AGENT,
+    FLOOR,
+    NO_PROTECTION,
+    VALUE_ITERATION,
+    VALUE_KERNELS,
+    Cell,
+    Kind,
+    agent_steps,
+    with_seeds,
+)
 
 CONFIDENCES = (0.6, 0.7, 0.8, 0.9, 0.99)
 INFORMATION_BITS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
@@ -64,8 +74,10 @@ class Setting:
 def plan(setting: Setting) -> list[Cell]:
     """All cells of the study, the two bounds interleaved so that every part of the picture fills early."""
 
+    steps = agent_steps(setting.steps)
+
     def cell(policy: str, kind, limit: float, enforce: Enforcement, penalty: float = ERROR_PENALTY) -> Cell:
-        effort = setting.steps if policy == AGENT else ROUNDS.get((enforce, policy), 0)
+        effort = steps if policy == AGENT else ROUNDS.get((enforce, policy), 0)
         # Decisions with value kernels take several times as long, and a clairvoyant plans longer still.
         episodes = max(2, setting.episodes // {VALUE_KERNELS: 4, FLOOR: 400}.get(policy, 1))
         return Cell(policy, kind, limit, enforce, penalty, 0, effort, episodes)
