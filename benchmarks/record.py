@@ -38,8 +38,10 @@ def write_readme() -> None:
     parts = [
         "# Benchmarks\n",
         "`make bench` measures all of this again and rewrites this page. Do not edit it by hand.\n",
-        "Not all tables are of the same code: the line under each says when it was measured, and in which commit that "
-        f"was saved. This page was written with reticent {__version__}.\n",
+        "Not all tables are of the same code: the line under each says when it was measured, by which version, and the "
+        "commit: up to 0.4.0 the one that saved the table, later the one that was measured. Up to 0.4.0 the version is "
+        "that of the installed metadata, which can be older than the code of the commit. This page was written with "
+        f"reticent {__version__}.\n",
     ]
     for path in sorted(RESULTS.glob("*.json")):
         record = json.loads(path.read_text())
