@@ -8,6 +8,7 @@ share is surer than as many independent episodes would make it (Clopper-Pearson;
 Zou and Donner, "Construction of confidence limits about effect measures", 2008).
 """
 
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -47,17 +48,28 @@ class Resampler:
         per_unit = np.stack([np.bincount(self.unit, column, units) for column in values.T], axis=1)
         return per_unit.sum(0), self.weights @ per_unit
 
-    def ratio(self, over: Float[np.ndarray, " N"], under: Float[np.ndarray, " N"] | None = None) -> Estimate:
+    def ratio(
+        self,
+        over: Float[np.ndarray, " N"],
+        under: Float[np.ndarray, " N"] | None = None,
+        level: float = CONFIDENCE_LEVEL,
+    ) -> Estimate:
         """A mean, or a ratio of two sums."""
         pair = np.stack([over, np.ones(len(over)) if under is None else under], axis=1)
         whole, drawn = self.totals(pair.astype(float))
         drawn = np.where(drawn[:, 1] > 0, drawn[:, 0], np.nan) / np.maximum(drawn[:, 1], 1.0)
-        return percentiles(whole[0] / whole[1], drawn, self.weights.shape[1])
+        return percentiles(whole[0] / whole[1], drawn, self.weights.shape[1], level)
 
-    def share(self, happened: Bool[np.ndarray, " N"], among: Bool[np.ndarray, " N"] | None = None) -> Estimate:
+    def share(
+        self,
+        happened: Bool[np.ndarray, " N"],
+        among: Bool[np.ndarray, " N"] | None = None,
+        level: float = CONFIDENCE_LEVEL,
+    ) -> Estimate:
         """How often something happened, in all episodes or among some."""
         among = np.ones(len(happened), bool) if among is None else among
-        return _wider(self.ratio((happened & among).astype(float), among.astype(float)), rate(happened[among]))
+        drawn = self.ratio((happened & among).astype(float), among.astype(float), level)
+        return _wider(drawn, rate(happened[among], level))
 
 
 def percentiles(value: float, drawn: Float[np.ndarray, " B"], units: int, level: float = CONFIDENCE_LEVEL) -> Estimate:
@@ -106,15 +118,13 @@ def named(
     right = guess == truth
     present = np.isin(np.arange(classes), truth)
     per_class = [resampler.share(right, truth == c) if present[c] else None for c in range(classes)]
-    own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
-    gained = np.log2(own) + _entropy_bits(np.bincount(truth) / len(truth))
     return Named(
         accuracy=resampler.share(belief.argmax(1) == truth),
         balanced=balanced(guess, truth, resampler),
         per_class=per_class,
         confidence=resampler.ratio(belief.max(1)),
         highest_confidence=float(belief.max()),
-        bits=resampler.ratio(gained),
+        bits=resampler.ratio(gained_bits(belief, truth)),
     )
 
 
@@ -175,6 +185,24 @@ class Judged:
 
     secret: Named
     useful: Named
+
+
+def errors_from_zero(
+    values: Float[np.ndarray, " N"], unit: Int[np.ndarray, " N"], chance: float
+) -> tuple[float, float]:
+    """The mean over units in standard errors, and how many of them come with no more than this chance; of values that
+    are all alike, none or infinitely many."""
+    means = np.bincount(unit, values) / np.bincount(unit)
+    clear = float(stats.t.isf(chance, len(means) - 1))
+    error, mean = stats.sem(means), float(means.mean())
+    return (mean / float(error) if error > 0 else math.copysign(math.inf, mean) if mean else 0.0), clear
+
+
+def gained_bits(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """By how much each belief in the truth exceeds what is believed without seeing anything, in bits: the mean is
+    H(label) minus the cross-entropy."""
+    own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
+    return np.log2(own) + _entropy_bits(np.bincount(truth) / len(truth))
 
 
 def judged(confidence: Confidence, traces: Traces, resampler: Resampler) -> Judged:

@@ -1,13 +1,18 @@
 """Progress and messages, which go to stderr."""
 
 import logging
-from collections.abc import Iterator
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
+
+SECONDS_BETWEEN_LINES = 2.0
 
 
 def console() -> "Console":
@@ -30,6 +35,28 @@ def progress_bar() -> "Progress":
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console())
+
+
+@contextmanager
+def stages(first: str) -> Iterator[Callable[[str], None]]:
+    """Tells what is being done: beside a spinner on a terminal, elsewhere in lines with the seconds since the start,
+    one every few seconds at most."""
+    screen, started = console(), time.monotonic()
+    if screen.is_terminal:
+        with screen.status(f"{first} ...") as status:
+            yield lambda what: status.update(f"{what[0].upper()}{what[1:]} ...")
+        return
+    last = -math.inf
+
+    def tell(what: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= SECONDS_BETWEEN_LINES:
+            print(f"{now - started:5.0f} s  {what}", file=sys.stderr, flush=True)
+            last = now
+
+    tell(first)
+    yield tell
 
 
 @contextmanager
