@@ -136,7 +136,7 @@ def _kept(traces: Traces, own: np.ndarray) -> Traces:
     kept = np.take_along_axis(own, order, 1)
     room = max(1, int(kept.sum(1).max(initial=0)))
 
-    def moved(values: np.ndarray, fill: float) -> np.ndarray:
+    def moved(values: np.ndarray, fill: int | float) -> np.ndarray:
         wide = [slice(None), slice(None), *[None] * (values.ndim - 2)]
         some = np.take_along_axis(values, order[tuple(wide)], 1)
         return np.where(kept[tuple(wide)], some, fill).astype(values.dtype)[:, :room]

@@ -31,7 +31,7 @@ LEARNING_RATE, DECAY = 7e-3, 0.5
 BETWEEN, PATIENCE, MOST_UPDATES = 50, 14, 1500
 PORTIONS = (50, 25, 10, 5, 2, 1)
 # Fewer updates where episodes are few, or long: each is seen so often, and so many steps are learned in all.
-MOST_EPOCHS, MOST_STEPS_LEARNED = 150, 60_000
+MOST_EPOCHS, MOST_STEPS_LEARNED = 100, 60_000
 # Of longer episodes it reads the beginning only.
 MOST_STEPS = 200
 # Episodes that it is judged on, or that it looks at in one go; numbers of episodes that are handed over in one go.
@@ -90,8 +90,8 @@ class Network(eqx.Module):
 
         start = jnp.zeros((len(seen.sensor), WIDTH), jnp.float32)
         _, hidden = jax.lax.scan(step, (start, start), jnp.swapaxes(gates, 0, 1))
-        logits = jnp.swapaxes(hidden, 0, 1) @ self.head + self.bias
-        return jax.nn.log_softmax(jnp.where(possible, logits, -1e9))
+        logits = jnp.swapaxes(hidden, 0, 1) @ self.head + self.bias[None, None]
+        return jax.nn.log_softmax(jnp.where(possible[None, None], logits, -1e9))
 
 
 class Learned(NamedTuple):
