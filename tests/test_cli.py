@@ -312,9 +312,9 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     pl.DataFrame({**columns, "symbol": secret}).write_parquet("open.parquet")
     code, out, _ = run("audit", "--traces", "open.parquet", "--out", "found")
     assert code == 0
-    # All of 500 judged episodes: of others up to a fiftieth may be told wrong, to one of seven attackers.
-    assert out.startswith("It leaks: the strongest of 7 attackers, naive Bayes (the policy's own traces")
-    assert "names the secret correctly in 100.0 % [98.5, 100.0] of episodes, every secret counted alike" in out
+    # All of 500 judged episodes: of others up to a fiftieth may be told wrong, to one of six attackers.
+    assert out.startswith("It leaks: the strongest of 6 attackers, naive Bayes (the policy's own traces), ")
+    assert "names the secret correctly in 100.0 % [98.3, 100.0] of episodes, every secret counted alike" in out
     assert "guessing gives 50.0 %." in out
     assert "Observer of when it stopped: " in out
     assert "There is no column person" in out

@@ -47,8 +47,8 @@ class Evidence:
 
     @property
     def strongest(self) -> Tried:
-        """Who names the secret best, classes counted alike."""
-        return max(self.tried, key=lambda one: one.attack.secret.balanced.value)
+        """Who names the secret best, classes counted alike; of several, one who learned from all there is."""
+        return max(self.tried, key=lambda one: (one.attack.secret.balanced.value, one.attack.episodes is None))
 
     @property
     def most_bits(self) -> Tried:

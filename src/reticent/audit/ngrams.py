@@ -27,7 +27,7 @@ class NGrams(Lines):
     def classifier(self) -> Any:
         from sklearn.linear_model import LogisticRegression
 
-        return LogisticRegression(C=0.3, max_iter=200)
+        return LogisticRegression(C=0.3, max_iter=1000, tol=1e-3)
 
     def fit(self, traces: Traces) -> None:
         seen = scaled(traces, Scale.of(traces))

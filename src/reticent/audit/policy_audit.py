@@ -92,10 +92,10 @@ def _simpler(own: Estimate, others: list[SameUtility]) -> Iterator[str]:
         return
     best = min(less, key=lambda each: each.secret.value if each.secret else 1.0)
     assert best.secret is not None
-    name = f"{best.policy} {best.variant!r}" if best.variant else best.policy
+    name = f"{best.policy}, {best.variant}" if best.variant else best.policy
     clear = "gives away less" if best.secret.high < own.low else "may give away no more"
     yield (
-        f"A cheaper alternative: {name}, without any bound, is as accurate on the useful value and {clear}: the secret "
+        f"A cheaper alternative: {name}, without bound, is as accurate on the useful value and {clear}: the secret "
         f"is named correctly in {percent(best.secret)}, of this policy in {percent(own)}."
     )
 
