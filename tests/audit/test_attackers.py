@@ -57,6 +57,7 @@ def test_traces_say_what_was_released():
         # Nothing follows the stop, and who was not cut at the horizon has stopped.
         assert (np.diff((found.sensor != NOTHING).astype(int), axis=1) <= 0).all()
         assert (found.stopped == ~np.asarray(records.truncated)).all()
+        assert 0 < found.stopped.mean() < 1
 
 
 def test_readings_know_whose_they_are():

@@ -84,9 +84,7 @@ def test_the_stop_and_waits_are_read_as_steps():
     names = Names(("a", "b"), ("0", "1"), ("0", "1"), ("0", "1"), ("time",))
     labels = np.array([0, 1])
     stopped = np.array([True, False])
-    traces = Traces(
-        sensor, np.array([[1, 0], [0, NOTHING]]), None, stopped, labels, labels, labels, names, waits=waits
-    )
+    traces = Traces(sensor, np.array([[1, 0], [0, NOTHING]]), None, stopped, labels, labels, labels, names, waits=waits)
     seen = released(traces, None)
     assert seen.sensor.tolist() == [[0, 1, 2], [1, 0, 0]]
     assert seen.symbol.tolist() == [[1, 0, 2], [0, 2, 2]]

@@ -6,6 +6,7 @@ are fitted on. Learned attackers see whole episodes and their beginnings, each a
 """
 
 import abc
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -118,6 +119,8 @@ class Lines(Attacker):
         """The numbers of each episode: a matrix, dense or sparse."""
 
     def fit(self, traces: Traces) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+
         self.longest, self.before, self.scale = traces.longest, frequencies(traces), Scale.of(traces)
         lines = self.line(_with_beginnings(scaled(traces, self.scale), self.seed))
 
@@ -127,7 +130,9 @@ class Lines(Attacker):
             return truth[0] if len(np.unique(truth)) == 1 else self.classifier().fit(lines, truth)
 
         # Both at once, in one thread each: threads that wait for each other crawl on a busy machine.
-        with threadpool_limits(1), ThreadPoolExecutor(len(LABELS)) as threads:
+        with warnings.catch_warnings(), threadpool_limits(1), ThreadPoolExecutor(len(LABELS)) as threads:
+            # Whoever stops early is an attacker all the same.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             self.classifiers = dict(zip(LABELS, threads.map(learned, LABELS), strict=True))
 
     def confidence(self, traces: Traces) -> Confidence:
