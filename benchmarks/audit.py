@@ -138,8 +138,8 @@ def recordings(name) -> None:
     notes = [
         f"{len(learned_from + held_out)} people to learn belief, model and policies from (the quick setting of "
         f"`reticent reproduce`), {len(audited)} others to audit, {RECORDED_EPISODES:,} episodes. Each is judged by "
-        "attackers who learned from the others: counting Bayes, logistic regression, boosted trees and an LSTM on "
-        "the policy's own traces and, but for the guarantee, whose symbols never came in them, on random ones. "
+        "attackers who learned from the others: naive Bayes, logistic regression, n-grams, boosted trees and an LSTM "
+        "on the policy's own traces and, but for the guarantee, whose symbols never came in them, on random ones. "
         "Balanced accuracies in percent of the strongest; 95 % intervals (bootstrap over people). "
         "Estimates.",
     ]

@@ -220,7 +220,7 @@ def test_answers_instead_of_readings(run, monkeypatch):
     code, out, _ = run("audit", "p.safetensors", "--episodes", 4000, "--json")
     assert code == 0
     found = json.loads(out)
-    assert [check["name"] for check in found["checks"]][-1] == "the bound holds"
+    assert "the bound holds" in [check["name"] for check in found["checks"] if check["passed"]]
     exact = next(each for each in found["attacks"] if each["fitted_on"] == "the model")
     assert exact["over"]["value"] == 0
     assert exact["useful"]["balanced"]["low"] > 0.5
@@ -406,18 +406,19 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     pl.DataFrame({**columns, "symbol": secret}).write_parquet("open.parquet")
     code, out, _ = run("audit", "--traces", "open.parquet", "--out", "found")
     assert code == 0
-    # All of 500 judged episodes: of others up to a hundredth may be told wrong.
-    assert "names the secret correctly in 100.0 % [99.0, 100.0] of episodes, every secret counted alike" in out
+    # All of 500 judged episodes: of others up to a fiftieth may be told wrong, to one of six attackers.
+    assert out.startswith("It leaks: the strongest of 6 attackers, naive Bayes (the policy's own traces), ")
+    assert "names the secret correctly in 100.0 % [98.3, 100.0] of episodes, every secret counted alike" in out
     assert "guessing gives 50.0 %." in out
-    assert "Who sees when it stopped: " in out
+    assert "Observer of when it stopped: " in out
     assert "There is no column person" in out
     pl.DataFrame({**columns, "symbol": rng.integers(2, size=1000)}).write_parquet("closed.parquet")
     code, out, _ = run("audit", "--traces", "closed.parquet", "--out", "found", "--json")
     record = json.loads(out)
     assert code == 0
-    assert "which it does not clearly beat" in record["verdict"][0]
+    assert record["verdict"][0].startswith("No leak found, up to ")
     assert record["passed"] is None
-    assert record["strongest"] == "counting Bayes (the policy's own traces)"
+    assert record["strongest"].startswith("naive Bayes (the policy's own traces")
     page = html.unescape(Path(record["report"]).read_text())
     assert page.count("<figure>") == 6
     assert record["verdict"][0] in page
@@ -428,11 +429,11 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     )  # fmt: skip
     Path("wrong.json").write_text(json.dumps(problem.to_json()))
     code, out, _ = run("audit", "--traces", "closed.parquet", "--problem", "wrong.json", "--out", "found")
-    assert code == 1
-    assert out.startswith("Not as it must be: Exact Bayes is right in")
+    assert code == 3
+    assert "FAIL: exact Bayes is honest. Exact Bayes is right in" in out
     code, out, _ = run("audit", "--traces", "open.parquet", "--confidence", 0.9, "--out", "found")
-    assert code == 0
-    assert "The belief of counting Bayes (the policy's own traces) reaches the bound 0.9 in 100.0 %" in out
+    assert code == 3
+    assert "The belief of naive Bayes (the policy's own traces) reaches the bound 0.9 in 100.0 %" in out
 
 
 @pytest.mark.slow
@@ -448,6 +449,7 @@ def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
         "exact Bayes is honest",
         "nobody beats exact Bayes",
         "the bound holds",
+        "accuracy does not refute the bound",
     }
     assert len(record["forgotten"]) == len(record["carried"]) == 10
     assert record["carried"][-1]["violation_rate"]["value"] == 0

@@ -46,5 +46,7 @@ def rate(happened: Any, level: float = CONFIDENCE_LEVEL) -> Estimate:
     """Share of episodes with the exact binomial (Clopper-Pearson) interval."""
     happened = np.asarray(happened, bool)
     count, trials = int(happened.sum()), happened.size
-    interval = stats.binomtest(count, trials).proportion_ci(level, method="exact")
-    return Estimate(count / trials, float(interval.low), float(interval.high), "Clopper-Pearson")
+    tail = (1 - level) / 2
+    low = float(stats.beta.ppf(tail, count, trials - count + 1)) if count else 0.0
+    high = float(stats.beta.isf(tail, count + 1, trials - count)) if count < trials else 1.0
+    return Estimate(count / trials, low, high, "Clopper-Pearson")

@@ -14,9 +14,11 @@ from reticent.audit.attackers import (
     retrained,
 )
 from reticent.audit.measures import balanced_accuracy
+from reticent.audit.ngrams import NGrams
+from reticent.audit.observers import Everything, SensorAlone, StepAlone, observers_of
 from reticent.audit.play import play, play_readings
 from reticent.audit.recurrent import Lstm, examples_of, final_beliefs
-from reticent.audit.traces import NOTHING, OBSERVERS, Names, Traces, joined
+from reticent.audit.traces import NOTHING, Names, Traces, joined
 from reticent.belief.provider import BayesProvider
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import NO_BOUND
@@ -28,7 +30,7 @@ from tests.streams import places_of, readings_of
 
 MODEL = two_binary_sensors()
 BAYES = BayesProvider(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
-LEARNED = (Counting, Logistic, BoostedTrees)
+LEARNED = (Counting, Logistic, BoostedTrees, NGrams)
 
 
 def raw(people=2, count=2000, seed=0):
@@ -55,6 +57,7 @@ def test_traces_say_what_was_released():
         # Nothing follows the stop, and who was not cut at the horizon has stopped.
         assert (np.diff((found.sensor != NOTHING).astype(int), axis=1) <= 0).all()
         assert (found.stopped == ~np.asarray(records.truncated)).all()
+        assert 0 < found.stopped.mean() < 1
 
 
 def test_readings_know_whose_they_are():
@@ -196,14 +199,31 @@ def test_observers_see_less():
         "which sensors": (True, True, False),
         "when it stopped": (False, True, False),
     }
-    for observer in OBSERVERS:
-        for found, told in zip((by_sensor, by_length, by_symbol), known[observer], strict=True):
-            seen = found.seen_by(observer)
+    observers = [Everything(), *observers_of(by_sensor)]
+    assert [observer.name for observer in observers] == list(known)
+    for observer in observers:
+        for found, told in zip((by_sensor, by_length, by_symbol), known[observer.name], strict=True):
+            seen = observer.sees(found)
             attacker = Logistic()
             attacker.fit(seen.take(slice(600)))
             named = attacker.confidence(seen.take(slice(600, None))).secret.argmax(1)
             accuracy = balanced_accuracy(named, secret[600:])
             assert accuracy == 1.0 if told else accuracy < 0.65
+
+
+def test_one_sensor_or_one_release_alone_by_hand():
+    sensor = np.array([[0, 1, 0], [1, 1, NOTHING]])
+    found = symbols(np.array([[3, 1, 2], [0, 2, NOTHING]]), np.array([0, 1]), sensor=sensor)
+    of_a = SensorAlone(0, "a").sees(found)
+    assert of_a.symbol is not None
+    assert of_a.symbol.tolist() == [[3, 2], [NOTHING, NOTHING]]
+    assert of_a.sensor.tolist() == [[0, 0], [NOTHING, NOTHING]]
+    # That it stopped is not what the sensor said.
+    assert not of_a.stopped.any()
+    third = StepAlone(3).sees(found)
+    assert third.symbol is not None
+    assert third.symbol.tolist() == [[2], [NOTHING]]
+    assert third.sensor.tolist() == [[0], [NOTHING]]
 
 
 def test_balanced_accuracy_by_hand():

@@ -1,6 +1,8 @@
-"""Traces from Parquet files, of this system or of another."""
+"""Traces from files, of this system or of another."""
 
+import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import jax.numpy as jnp
 import numpy as np
@@ -163,29 +165,26 @@ def test_small_differences_of_large_readings_count(tmp_path):
         read_traces(path, 1000, MODEL)
 
 
-def test_what_attackers_cannot_see_is_said(tmp_path):
+def test_labels_of_which_no_episode_was_drawn_are_told(tmp_path):
     count = 3000
-    base = {"episode": np.repeat(np.arange(count), 2), "step": np.tile([0, 5], count), "sensor": ["x"] * 2 * count}
-    secret = np.repeat(np.where(np.arange(count) < 2, 2, np.arange(count) % 2), 2)
-    base |= {"symbol": ["0"] * 2 * count, "secret": secret, "useful": np.repeat(np.arange(count) // 2 % 2, 2)}
-    path = tmp_path / "gaps.parquet"
-    pl.DataFrame(base).write_parquet(path)
-    notes = " ".join(read_traces(path, 100).notes)
-    assert "No episode with the secret ['2'] was drawn" in notes
-    assert "have gaps" in notes
+    base = {"episode": np.arange(count), "step": np.zeros(count, int), "sensor": ["x"] * count}
+    base |= {"symbol": ["0"] * count, "secret": np.where(np.arange(count) < 2, 2, np.arange(count) % 2)}
+    path = tmp_path / "rare.parquet"
+    pl.DataFrame({**base, "useful": np.arange(count) // 2 % 2}).write_parquet(path)
+    assert "No episode with the secret ['2'] was drawn" in " ".join(read_traces(path, 100).notes)
 
 
 def test_wide_readings_take_room_too(tmp_path, monkeypatch):
     monkeypatch.setattr("reticent.audit.trace_files.MOST_NUMBERS", 2**16)
     monkeypatch.setattr("reticent.audit.trace_files.FEWEST_EPISODES", 10)
-    path, count = tmp_path / "wide.parquet", 2000
+    path, count = tmp_path / "wide.parquet", 1000
 
     def write(width, steps):
         base = {"episode": np.repeat(np.arange(count), steps), "step": np.tile(np.arange(steps), count)}
         base |= {"secret": base["episode"] % 2, "useful": base["episode"] // 2 % 2}
-        reading = pl.Series([[0.5] * width] * count * steps)
+        reading = pl.Series(np.full((count * steps, width), 0.5))
         # What is not read takes no room.
-        more = {"comment": pl.Series([["?"] * 200] * count * steps)}
+        more = {"comment": pl.Series(["?" * 200] * count * steps)}
         pl.DataFrame({**base, "sensor": ["x"] * count * steps, "reading": reading, **more}).write_parquet(path)
 
     write(64, 2)
@@ -221,3 +220,56 @@ def test_a_model_that_is_not_of_these_traces_is_refused(written, tmp_path):
 
 def column_type(table):
     return table.schema["chances"]
+
+
+def test_csv_and_json_lines_are_read_like_parquet(tmp_path):
+    start = datetime(2026, 3, 1, 8)
+    table = pl.DataFrame(
+        {
+            "episode": [0, 0, 1, 1],
+            "step": [0, 1, 0, 1],
+            "sensor": ["x", "stop", "x", "x"],
+            "reading": [[1.0, 2.0], None, [3.0, 4.5], [5.0, 6.0]],
+            "secret": ["01", "01", "1", "1"],
+            "useful": [True, True, False, False],
+            "time": [start, start + timedelta(seconds=2), start, start + timedelta(seconds=9)],
+        }
+    )
+    table.write_parquet(tmp_path / "t.parquet")
+    text = table.with_columns(pl.col("time").dt.to_string("%Y-%m-%dT%H:%M:%SZ"))
+    text.write_ndjson(tmp_path / "t.jsonl")
+    lists = pl.col("reading").map_elements(lambda x: json.dumps(x.to_list()), pl.String)
+    text.with_columns(lists).write_csv(tmp_path / "t.csv")
+    first, *others = (read_traces(tmp_path / f"t.{ending}", 10).traces for ending in ("parquet", "csv", "jsonl"))
+    assert first.waits is not None
+    assert first.waits.shape == (2, 3, 1)
+    for other in others:
+        assert np.array_equal(other.sensor, first.sensor)
+        assert np.array_equal(other.reading, first.reading)  # type: ignore[arg-type]
+        assert np.array_equal(other.waits, first.waits)  # type: ignore[arg-type]
+        assert other.names.secrets == ("01", "1")
+        assert other.stopped.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("t.csv", "episode,step,sensor,symbol,secret,useful\nzero,0,x,1,a,u\n", "as CSV: .*episode"),
+        ("t.csv", "episode,step,sensor,symbol,secret\n0,0,x,1,a\n", r"\['useful'\] are missing"),
+        ("t.csv", "episode,step,sensor,symbol,secret,useful,time\n0,0,x,1,a,u,soon\n", "as CSV: "),
+        ("t.csv", "", "as CSV: "),
+        ("t.jsonl", '{"episode": 0,\n', "as JSON lines: "),
+    ],
+)
+def test_text_that_is_no_table_is_refused(tmp_path, name, text, sentence):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        read_traces(tmp_path / name, 10)
+
+
+def test_a_clock_that_goes_back_is_refused(tmp_path):
+    table = pl.DataFrame({"episode": [0, 0, 1], "step": [0, 1, 0], "sensor": ["x"] * 3, "symbol": ["0"] * 3})
+    table = table.with_columns(secret=pl.lit("a"), useful=pl.lit("u"), time=pl.Series([5.0, 4.0, 0.0]))
+    table.write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="'time' goes back in episode 0, at step 1"):
+        read_traces(tmp_path / "t.parquet", 10)

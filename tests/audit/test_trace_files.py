@@ -42,6 +42,20 @@ def recomputed(path):
     return np.array(beliefs), table
 
 
+def spent_bits(task, beliefs, table):
+    """What each episode has spent: the sum of I(S; Z) of the sensors that spoke, each at the belief before it."""
+    sensors = table["sensor"].cast(pl.String).to_numpy()
+    spent = np.zeros(table["episode"].n_unique())
+    rows = zip(table["episode"], table["step"], sensors, strict=True)
+    for row, (episode, step, sensor) in enumerate(rows):
+        before = task.model.prior if step == 0 else beliefs[row - 1]
+        if sensor != "stop":
+            joint = np.einsum("su,suz->sz", before, task.model.channel[task.model.sensors.index(sensor)])
+            independent = joint.sum(1, keepdims=True) * joint.sum(0)
+            spent[episode] += (joint[joint > 0] * np.log2(joint[joint > 0] / independent[joint > 0])).sum()
+    return spent
+
+
 @pytest.fixture(
     scope="module", params=[*(pytest.param(rule, marks=pytest.mark.slow) for rule in ("withhold", "coarsen")), "mask"]
 )
@@ -65,11 +79,15 @@ def test_the_outsider_finds_the_same_belief(traced):
 
 
 def test_no_belief_of_the_outsider_reaches_the_bound(traced):
-    task, records, beliefs, _ = traced
+    task, records, beliefs, table = traced
     if isinstance(task.bound, ConfidenceBound):
         assert beliefs.sum(2).max() < task.bound.limit
         # The bound is used: somebody comes near it.
         assert beliefs.sum(2).max() > task.bound.limit - 0.01
+    else:
+        spent = spent_bits(task, beliefs, table)
+        # The bound is used: somebody spends most of it.
+        assert 0.8 * task.bound.limit_bits < spent.max() < task.bound.limit_bits
     assert not records.violated.any()
 
 
@@ -80,12 +98,15 @@ def test_the_belief_is_calibrated(traced):
     last = table.group_by("episode", maintain_order=True).len()["len"].cum_sum().to_numpy() - 1
     believed = beliefs[last].sum(2)
     true = table["secret"].cast(pl.String).to_numpy()[last, None] == np.array(task.model.secrets)
+    compared = 0
     for low, high in zip(np.linspace(0, 0.9, 10), np.linspace(0.1, 1.0, 10), strict=True):
         inside = (believed >= low) & (believed < high)
+        compared += inside.sum() > 100
         if inside.sum() > 100:
             error = np.sqrt((believed * (1 - believed))[inside].sum()) / inside.sum()
             # Thirty such comparisons in all: 4.5 standard errors leave one false alarm in five thousand.
             assert abs(true[inside].mean() - believed[inside].mean()) < 4.5 * error
+    assert compared >= 5
 
 
 def test_rows_say_what_was_sent(traced):

@@ -6,6 +6,7 @@ are fitted on. Learned attackers see whole episodes and their beginnings, each a
 """
 
 import abc
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +23,7 @@ from reticent.audit.confidence import (
     confidence_of_each,
     frequencies,
 )
-from reticent.audit.features import Scale, axes_of, counted, said_at, scaled, symbol_places
+from reticent.audit.features import Bins, Scale, axes_of, counted, places, said_at, scaled, symbol_places, waited
 from reticent.audit.traces import Traces, joined
 from reticent.errors import InputError
 
@@ -81,7 +82,7 @@ class Counting(Attacker):
     """Bayes with a model that is counted from the traces: how often each sensor says what, under each hidden pair
     (multinomial naive Bayes). Readings count by the tenth of that sensor's readings that they lie in, axis by axis."""
 
-    name = "counting Bayes"
+    name = "naive Bayes"
     parts = 10
 
     def fit(self, traces: Traces) -> None:
@@ -89,11 +90,7 @@ class Counting(Attacker):
 
         self.before, self.scale = frequencies(traces), Scale.of(traces)
         traces = scaled(traces, self.scale)
-        if traces.reading is not None:
-            shares = np.linspace(0, 1, self.parts + 1)[1:-1]
-            spoken = [traces.reading[traces.sensor == a] for a in range(len(traces.names.sensors))]
-            spoken = [own if len(own) else np.zeros((1, axes_of(traces))) for own in spoken]
-            self.edges = np.stack([np.quantile(own, shares, axis=0) for own in spoken])
+        self.bins = Bins.of(traces, self.parts)
         pairs = traces.secret * len(traces.names.useful) + traces.useful
         self.model = MultinomialNB(alpha=1.0).fit(self._counts(traces), pairs)
 
@@ -104,15 +101,7 @@ class Counting(Attacker):
 
     def _counts(self, traces: Traces) -> Any:
         """How often each sensor said what in each episode, a sparse matrix."""
-        sensors = len(traces.names.sensors)
-        if traces.reading is None:
-            assert traces.symbol is not None
-            said, options = traces.symbol[:, :, None], len(traces.names.symbols)
-        else:
-            edges = self.edges[np.maximum(traces.sensor, 0)]
-            said = (edges < traces.reading[:, :, None]).sum(2)
-            said, options = said + self.parts * np.arange(said.shape[2]), self.parts * said.shape[2]
-        return counted(traces, traces.sensor[:, :, None] * options + said, sensors * options)
+        return counted(traces, *places(traces, self.bins))
 
 
 class Lines(Attacker):
@@ -130,6 +119,8 @@ class Lines(Attacker):
         """The numbers of each episode: a matrix, dense or sparse."""
 
     def fit(self, traces: Traces) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+
         self.longest, self.before, self.scale = traces.longest, frequencies(traces), Scale.of(traces)
         lines = self.line(_with_beginnings(scaled(traces, self.scale), self.seed))
 
@@ -139,7 +130,9 @@ class Lines(Attacker):
             return truth[0] if len(np.unique(truth)) == 1 else self.classifier().fit(lines, truth)
 
         # Both at once, in one thread each: threads that wait for each other crawl on a busy machine.
-        with threadpool_limits(1), ThreadPoolExecutor(len(LABELS)) as threads:
+        with warnings.catch_warnings(), threadpool_limits(1), ThreadPoolExecutor(len(LABELS)) as threads:
+            # Whoever stops early is an attacker all the same.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             self.classifiers = dict(zip(LABELS, threads.map(learned, LABELS), strict=True))
 
     def confidence(self, traces: Traces) -> Confidence:
@@ -159,7 +152,8 @@ class Lines(Attacker):
 
 
 class Logistic(Lines):
-    """Logistic regression: what each step said, the mean over all steps, how many there were, and whether it ended."""
+    """Logistic regression: what each step said, the mean over all steps, how many there were, whether it ended, and
+    how long each took."""
 
     name = "logistic regression"
 
@@ -180,11 +174,12 @@ class Logistic(Lines):
         count = traces.length
         mean = sparse.diags_array(1 / np.maximum(count, 1)) @ sum(steps[1:], steps[0])
         ends = np.stack([count, traces.stopped, *(count == n for n in range(1, min(traces.longest, FIRST_STEPS)))], 1)
-        return sparse.hstack([*steps[:first], mean, ends.astype(np.float32)], format="csr", dtype=np.float32)
+        rest = np.concatenate([ends, waited(traces, FIRST_STEPS)], axis=1, dtype=np.float32)
+        return sparse.hstack([*steps[:first], mean, rest], format="csr", dtype=np.float32)
 
 
 class BoostedTrees(Lines):
-    """Gradient-boosted trees: the first steps as categories (or readings), counts (or means) of all, and the end."""
+    """Gradient-boosted trees: the first steps as categories (or readings), counts (or means) of all, the end, waits."""
 
     name = "boosted trees"
 
@@ -210,6 +205,7 @@ class BoostedTrees(Lines):
 
     def line(self, traces: Traces) -> Float[np.ndarray, "N F"]:
         ends = np.stack([traces.length, traces.stopped], axis=1)
+        ends = np.concatenate([ends, waited(traces, FIRST_STEPS)], axis=1)
         first = min(traces.longest, FIRST_STEPS)
         self.categories = None
         if traces.reading is not None:

@@ -75,3 +75,47 @@ def said_at(traces: Traces, step: int, width: int) -> Float[np.ndarray, "N W"]:
     for axis in range(axes):
         said[own, sensor * (1 + axes) + 1 + axis] = traces.reading[own, step, axis]
     return said
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Readings by which part of their sensor's usual readings they lie in, axis by axis."""
+
+    edges: Float[np.ndarray, "A E D"]
+
+    @classmethod
+    def of(cls, traces: Traces, parts: int) -> "Bins | None":
+        """So many parts of about as many readings each; traces of symbols need none."""
+        if traces.reading is None:
+            return None
+        shares = np.linspace(0, 1, parts + 1)[1:-1]
+        spoken = [traces.reading[traces.sensor == a] for a in range(len(traces.names.sensors))]
+        spoken = [own if len(own) else np.zeros((1, axes_of(traces))) for own in spoken]
+        return cls(np.stack([np.quantile(own, shares, axis=0) for own in spoken]))
+
+    def places(self, traces: Traces) -> tuple[Int[np.ndarray, "N T D"], int]:
+        """A number for each triple of sensor, axis and part; and how many there are."""
+        assert traces.reading is not None
+        parts, axes = self.edges.shape[1] + 1, self.edges.shape[2]
+        sensor = np.maximum(traces.sensor, 0)
+        # Edge by edge, so that no more than one number per reading is held at a time.
+        part = sum((self.edges[sensor, edge] < traces.reading).astype(np.int64) for edge in range(parts - 1))
+        return sensor[:, :, None] * parts * axes + parts * np.arange(axes) + part, len(self.edges) * parts * axes
+
+
+def places(traces: Traces, bins: Bins | None) -> tuple[Int[np.ndarray, "N T K"], int]:
+    """A number for each thing that may be said, of symbols or of readings in parts; and how many there are."""
+    if bins is not None:
+        return bins.places(traces)
+    place, options = symbol_places(traces)
+    return place[:, :, None], options
+
+
+def waited(traces: Traces, steps: int) -> Float[np.ndarray, "N W"]:
+    """Logarithms of the first waits and of the longest one, and the mean of all, by each clock; no columns without."""
+    if traces.waits is None:
+        return np.zeros((len(traces), 0), np.float32)
+    logs = np.log1p(traces.waits)
+    spoken = np.maximum(traces.length + traces.stopped, 1)[:, None]
+    first = logs[:, : steps + 1].reshape(len(traces), -1)
+    return np.concatenate([first, logs.max(1), logs.sum(1) / spoken], axis=1, dtype=np.float32)

@@ -8,6 +8,7 @@ share is surer than as many independent episodes would make it (Clopper-Pearson;
 Zou and Donner, "Construction of confidence limits about effect measures", 2008).
 """
 
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +29,32 @@ CALIBRATION_BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums of several columns over all episodes: as they are, and in each draw of so many units."""
+
+    whole: Float[np.ndarray, " C"]
+    drawn: Float[np.ndarray, "B C"]
+    units: int
+
+    def ratio(self, over: int, under: int, level: float = CONFIDENCE_LEVEL) -> Estimate:
+        """Of two columns. A draw in which the lower one is zero does not count."""
+        below = self.drawn[:, under]
+        drawn = np.where(below > 0, self.drawn[:, over], np.nan) / np.where(below > 0, below, 1.0)
+        return percentiles(self.whole[over] / self.whole[under], drawn, self.units, level)
+
+    def balanced(self, classes: int) -> tuple[float, Float[np.ndarray, " B"]]:
+        """The mean over classes of how often each is named right, and the same in each draw; the last columns are how
+        often each was, and how often it came. A class that is in no episode of a draw does not count there."""
+        present = self.whole[-classes:] > 0
+
+        def mean(sums: Float[np.ndarray, "D C"]) -> Float[np.ndarray, " D"]:
+            right, count = sums[:, -2 * classes : -classes], sums[:, -classes:]
+            return np.nanmean((right / np.where(count > 0, count, np.nan))[:, present], axis=1)
+
+        return float(mean(self.whole[None])[0]), mean(self.drawn)
+
+
+@dataclass(frozen=True, eq=False)
 class Resampler:
     """Draws of the units, the same for all measures of an audit, so that differences are of the same draws."""
 
@@ -41,23 +68,32 @@ class Resampler:
         draws = int(np.clip(DRAWN_NUMBERS // units, FEWEST_DRAWS, MOST_DRAWS))
         return np.random.default_rng(self.seed).multinomial(units, np.full(units, 1 / units), draws).astype(float)
 
-    def totals(self, values: Float[np.ndarray, "N C"]) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, "B C"]]:
-        """Sums over all episodes: as they are, and in each draw."""
+    def sums(self, columns: Float[np.ndarray, "N C"]) -> Sums:
+        """Of all columns at once: the draws are many, and looked through once."""
         units = self.weights.shape[1]
-        per_unit = np.stack([np.bincount(self.unit, column, units) for column in values.T], axis=1)
-        return per_unit.sum(0), self.weights @ per_unit
+        per_unit = np.stack([np.bincount(self.unit, column, units) for column in columns.T], axis=1)
+        return Sums(per_unit.sum(0), self.weights @ per_unit, units)
 
-    def ratio(self, over: Float[np.ndarray, " N"], under: Float[np.ndarray, " N"] | None = None) -> Estimate:
+    def ratio(
+        self,
+        over: Float[np.ndarray, " N"],
+        under: Float[np.ndarray, " N"] | None = None,
+        level: float = CONFIDENCE_LEVEL,
+    ) -> Estimate:
         """A mean, or a ratio of two sums."""
         pair = np.stack([over, np.ones(len(over)) if under is None else under], axis=1)
-        whole, drawn = self.totals(pair.astype(float))
-        drawn = np.where(drawn[:, 1] > 0, drawn[:, 0], np.nan) / np.maximum(drawn[:, 1], 1.0)
-        return percentiles(whole[0] / whole[1], drawn, self.weights.shape[1])
+        return self.sums(pair.astype(float)).ratio(0, 1, level)
 
-    def share(self, happened: Bool[np.ndarray, " N"], among: Bool[np.ndarray, " N"] | None = None) -> Estimate:
+    def share(
+        self,
+        happened: Bool[np.ndarray, " N"],
+        among: Bool[np.ndarray, " N"] | None = None,
+        level: float = CONFIDENCE_LEVEL,
+    ) -> Estimate:
         """How often something happened, in all episodes or among some."""
         among = np.ones(len(happened), bool) if among is None else among
-        return _wider(self.ratio((happened & among).astype(float), among.astype(float)), rate(happened[among]))
+        drawn = self.ratio((happened & among).astype(float), among.astype(float), level)
+        return _wider(drawn, rate(happened[among], level))
 
 
 def percentiles(value: float, drawn: Float[np.ndarray, " B"], units: int, level: float = CONFIDENCE_LEVEL) -> Estimate:
@@ -102,19 +138,22 @@ def named(
     resampler: Resampler,
 ) -> Named:
     """All measures of beliefs about one label; `guess` is the fair one, which counts for all but plain accuracy."""
-    classes = belief.shape[1]
-    right = guess == truth
+    classes, likeliest = belief.shape[1], belief.argmax(1) == truth
+    means = [np.ones(len(truth)), likeliest, belief.max(1), gained_bits(belief, truth)]
+    own = np.eye(classes)[truth]
+    sums = resampler.sums(np.column_stack([*means, own * (guess == truth)[:, None], own]))
+    right, count = 4 + np.arange(classes), 4 + classes + np.arange(classes)
     present = np.isin(np.arange(classes), truth)
-    per_class = [resampler.share(right, truth == c) if present[c] else None for c in range(classes)]
-    own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
-    gained = np.log2(own) + _entropy_bits(np.bincount(truth) / len(truth))
     return Named(
-        accuracy=resampler.share(belief.argmax(1) == truth),
-        balanced=balanced(guess, truth, resampler),
-        per_class=per_class,
-        confidence=resampler.ratio(belief.max(1)),
+        accuracy=_wider(sums.ratio(1, 0), rate(likeliest)),
+        balanced=_balanced_estimate(sums, classes, guess, truth, CONFIDENCE_LEVEL),
+        per_class=[
+            _wider(sums.ratio(int(right[c]), int(count[c])), rate(guess[truth == c] == c)) if present[c] else None
+            for c in range(classes)
+        ],
+        confidence=sums.ratio(2, 0),
         highest_confidence=float(belief.max()),
-        bits=resampler.ratio(gained),
+        bits=sums.ratio(3, 0),
     )
 
 
@@ -125,30 +164,23 @@ def balanced(
     level: float = CONFIDENCE_LEVEL,
 ) -> Estimate:
     """Mean over classes of how often the class is named right."""
-    hot = np.eye(int(truth.max()) + 1)[truth]
-    whole, drawn = _balanced(hot * (guess == truth)[:, None], hot, resampler)
+    own = np.eye(int(truth.max()) + 1)[truth]
+    sums = resampler.sums(np.column_stack([own * (guess == truth)[:, None], own]))
+    return _balanced_estimate(sums, own.shape[1], guess, truth, level)
+
+
+def _balanced_estimate(
+    sums: Sums, columns: int, guess: Int[np.ndarray, " N"], truth: Int[np.ndarray, " N"], level: float
+) -> Estimate:
+    """From sums whose last columns are how often each class was named right, and how often it came."""
+    whole, drawn = sums.balanced(columns)
     classes = [rate(guess[truth == value] == value, level) for value in np.unique(truth)]
     below, above = (
         float(np.sqrt(sum((each.value - end) ** 2 for each, end in ends))) / len(classes)
         for ends in ([(each, each.low) for each in classes], [(each, each.high) for each in classes])
     )
     independent = Estimate(whole, whole - below, whole + above, "Clopper-Pearson")
-    return _wider(percentiles(whole, drawn, resampler.weights.shape[1], level), independent)
-
-
-def _balanced(
-    right: Float[np.ndarray, "N C"], count: Float[np.ndarray, "N C"], resampler: Resampler
-) -> tuple[float, Float[np.ndarray, " B"]]:
-    """The mean over classes of how often each is named right, and the same in each draw. A class that is in no episode
-    of a draw does not count there."""
-    classes, present = right.shape[1], count.sum(0) > 0
-    whole, drawn = resampler.totals(np.concatenate([right, count], axis=1))
-
-    def mean(totals: Float[np.ndarray, "D C"]) -> Float[np.ndarray, " D"]:
-        counts = np.where(totals[:, classes:] > 0, totals[:, classes:], np.nan)
-        return np.nanmean((totals[:, :classes] / counts)[:, present], axis=1)
-
-    return float(mean(whole[None])[0]), mean(drawn)
+    return _wider(percentiles(whole, drawn, sums.units, level), independent)
 
 
 def balanced_over_people(
@@ -156,7 +188,8 @@ def balanced_over_people(
 ) -> tuple[float, Float[np.ndarray, " B"]]:
     """Balanced accuracy over people of whom it is known how often each class came and was named right; and in draws
     of people, which are the same for whoever has as many."""
-    return _balanced(right, count, Resampler(np.arange(len(right))))
+    resampler = Resampler(np.arange(len(right)))
+    return resampler.sums(np.concatenate([right, count], axis=1)).balanced(right.shape[1])
 
 
 def balanced_accuracy(guess: Int[np.ndarray, " N"], truth: Int[np.ndarray, " N"]) -> float:
@@ -175,6 +208,24 @@ class Judged:
 
     secret: Named
     useful: Named
+
+
+def errors_from_zero(
+    values: Float[np.ndarray, " N"], unit: Int[np.ndarray, " N"], chance: float
+) -> tuple[float, float]:
+    """The mean over units in standard errors, and how many of them come with no more than this chance; of values that
+    are all alike, none or infinitely many."""
+    means = np.bincount(unit, values) / np.bincount(unit)
+    clear = float(stats.t.isf(chance, len(means) - 1))
+    error, mean = stats.sem(means), float(means.mean())
+    return (mean / float(error) if error > 0 else math.copysign(math.inf, mean) if mean else 0.0), clear
+
+
+def gained_bits(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """By how much each belief in the truth exceeds what is believed without seeing anything, in bits: the mean is
+    H(label) minus the cross-entropy."""
+    own = np.maximum(belief[np.arange(len(truth)), truth], LEAST_BELIEF)
+    return np.log2(own) + _entropy_bits(np.bincount(truth) / len(truth))
 
 
 def judged(confidence: Confidence, traces: Traces, resampler: Resampler) -> Judged:

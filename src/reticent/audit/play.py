@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from reticent.audit.trace_files import trace_table, traces_of
+from reticent.audit.trace_files import trace_table
+from reticent.audit.trace_rows import traces_of
 from reticent.audit.traces import NOTHING, Names, Traces, padded_rows
 from reticent.data.readings import Readings
 from reticent.policy.answer import Answer

@@ -13,12 +13,13 @@ from reticent.audit.attackers import retrained
 from reticent.audit.audit import Tell, audit_traces
 from reticent.audit.comparison import Point, SameUtility, at_same_utility, baseline_points, both_balanced
 from reticent.audit.confidence import together
-from reticent.audit.findings import NOTHING_LEARNED, Attack, Audit
+from reticent.audit.findings import NOTHING_LEARNED, percent
 from reticent.audit.measures import Resampler
 from reticent.audit.mismatch import Mismatch, mismatch, mixed, moved_apart, sharpened
 from reticent.audit.play import play, play_answers
 from reticent.audit.sessions import AfterSessions, repeated_sessions
 from reticent.audit.traces import Traces
+from reticent.audit.verdict import Audit
 from reticent.data.episodes import episodes_of
 from reticent.data.readings import Readings
 from reticent.errors import InputError
@@ -53,32 +54,72 @@ class WrongModel:
 
 @dataclass(frozen=True)
 class PolicyAudit:
-    """The audit of the traces, and the rest. Numbers are estimates."""
+    """The audit of the traces, and the rest. Numbers are estimates. `audited` is what simpler policies are compared
+    by: what exact Bayes knows of the audited one where its model is the true one, else the strongest attacker."""
 
     audit: Audit
+    audited: "Audited"
     baselines: list[Point]
     same_utility: list[SameUtility]
     forgotten: list[AfterSessions] = field(default_factory=list)
     carried: list[AfterSessions] = field(default_factory=list)
     wrong_models: list[WrongModel] = field(default_factory=list)
 
+    @property
+    def verdict(self) -> list[str]:
+        """That of the traces, and whether something simpler does as well."""
+        return [*self.audit.verdict, *_simpler(self.audited.secret, self.same_utility)]
+
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary for one JSON object."""
         rest = asdict(self)
         del rest["audit"]
-        return {**self.audit.to_json(), **rest}
+        return {**self.audit.to_json(), "verdict": self.verdict, **rest}
+
+
+@dataclass(frozen=True)
+class Audited:
+    """Balanced accuracies on U and S."""
+
+    useful: Estimate
+    secret: Estimate
+
+
+def _simpler(own: Estimate, others: list[SameUtility]) -> Iterator[str]:
+    """The simpler policy that gives away least, if that is less than the audited one does."""
+    less = [each for each in others if each.secret is not None and each.secret.value < own.value]
+    if not less:
+        return
+    best = min(less, key=lambda each: each.secret.value if each.secret else 1.0)
+    assert best.secret is not None
+    name = f"{best.policy}, {best.variant}" if best.variant else best.policy
+    clear = "gives away less" if best.secret.high < own.low else "may give away no more"
+    yield (
+        f"A cheaper alternative: {name}, without bound, is as accurate on the useful value and {clear}: the secret "
+        f"is named correctly in {percent(best.secret)}, of this policy in {percent(own)}."
+    )
 
 
 def audit_policy(
-    task: Task, process: ReleaseProcess, policy: Policy, episodes: int, seed: int = 0, tell: Tell = lambda _: None
+    task: Task,
+    process: ReleaseProcess,
+    policy: Policy,
+    episodes: int,
+    seed: int = 0,
+    tell: Tell = lambda _: None,
+    quick: bool = False,
 ) -> PolicyAudit:
-    """With readings drawn from the model, which is then the true one."""
+    """With readings drawn from the model, which is then the true one. `quick` leaves out what takes long: random
+    traces, repeated sessions and wrong models too."""
     tell("playing the policy")
     _, traces = play(task, process, policy, episodes, seed)
-    _, random = _open(task, lambda process: process, NoProtection(), episodes // 2, seed + 1)
-    audit = audit_traces(traces, task, random, seed, tell, model_is_true=True)
+    random = None if quick else _open(task, lambda process: process, NoProtection(), episodes // 2, seed + 1)[1]
+    audit = audit_traces(traces, task, random, seed, tell, model_is_true=True, quick=quick)
     tell("simpler policies")
-    points = baseline_points(task, seed)
+    points, audited = baseline_points(task, seed), _exact(audit)
+    same = at_same_utility(points, audited.useful.value)
+    if quick:
+        return PolicyAudit(audit, audited, points, same)
     tell("repeated sessions")
     forgotten, carried = (repeated_sessions(process, policy, way, SESSIONS, PEOPLE, seed) for way in (False, True))
     tell("wrong models")
@@ -90,11 +131,17 @@ def audit_policy(
         WrongModel(change, size, mismatch(process, policy, true, MISMATCH_EPISODES, seed))
         for change, size, true in changes
     ]
-    same = at_same_utility(points, _exact(audit).useful.balanced.value)
-    return PolicyAudit(audit, points, same, forgotten, carried, wrong)
+    return PolicyAudit(audit, audited, points, same, forgotten, carried, wrong)
 
 
-def audit_answers(task: Task, answer: Answer, episodes: int, seed: int = 0, tell: Tell = lambda _: None) -> PolicyAudit:
+def audit_answers(
+    task: Task,
+    answer: Answer,
+    episodes: int,
+    seed: int = 0,
+    tell: Tell = lambda _: None,
+    quick: bool = False,
+) -> PolicyAudit:
     """Of a policy that sends one answer: when it came, and what it was. Exact Bayes is the table that it publishes."""
     tell("answering")
     traces = play_answers(answer, episodes, seed)
@@ -103,14 +150,23 @@ def audit_answers(task: Task, answer: Answer, episodes: int, seed: int = 0, tell
         f"A step is a time at which an answer may come: after {times} private readings.",
         "The beliefs of exact Bayes are those that the policy file publishes, estimated when it was made.",
     )
-    audit = audit_traces(traces, task, None, seed, tell, notes, model_is_true=True)
+    audit = audit_traces(traces, task, None, seed, tell, notes, model_is_true=True, quick=quick)
     tell("simpler policies")
-    points = baseline_points(task, seed)
-    return PolicyAudit(audit, points, at_same_utility(points, _exact(audit).useful.balanced.value))
+    points, audited = baseline_points(task, seed), _exact(audit)
+    return PolicyAudit(audit, audited, points, at_same_utility(points, audited.useful.value))
 
 
-def _exact(audit: Audit) -> Attack:
-    return next(attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED)
+def _exact(audit: Audit) -> Audited:
+    exact = next(attack for attack in audit.attacks if attack.fitted_on == NOTHING_LEARNED)
+    return Audited(exact.useful.balanced, exact.secret.balanced)
+
+
+def _strongest(audit: Audit) -> Audited:
+    useful, secret = (
+        max((getattr(attack, label).balanced for attack in audit.attacks), key=lambda each: each.value)
+        for label in ("useful", "secret")
+    )
+    return Audited(useful, secret)
 
 
 def audit_on_recordings(
@@ -121,6 +177,7 @@ def audit_on_recordings(
     episodes: int,
     seed: int = 0,
     tell: Tell = lambda _: None,
+    quick: bool = False,
 ) -> PolicyAudit:
     """With what people's sensors said, of people whom the model was not fitted to."""
     codebook = Codebook.of(task.model)
@@ -136,12 +193,11 @@ def audit_on_recordings(
 
     tell("playing the policy")
     _, traces = play(task, replaying(process), policy, episodes, seed, own)
-    _, random = _open(task, replaying, NoProtection(), episodes, seed + 1, own)
-    audit = audit_traces(traces, task, random, seed, tell, notes, model_is_true=False)
+    random = None if quick else _open(task, replaying, NoProtection(), episodes, seed + 1, own)[1]
+    audit = audit_traces(traces, task, random, seed, tell, notes, model_is_true=False, quick=quick)
     tell("simpler policies")
-    best = max(attack.useful.balanced.value for attack in audit.attacks)
-    points = list(_simple_points(task, replaying, own, seed + 2))
-    return PolicyAudit(audit, points, at_same_utility(points, best))
+    points, audited = list(_simple_points(task, replaying, own, seed + 2)), _strongest(audit)
+    return PolicyAudit(audit, audited, points, at_same_utility(points, audited.useful.value))
 
 
 def _open(

@@ -1,24 +1,23 @@
-"""What was released, episode by episode, and what observers see of it who see less."""
+"""What was released, episode by episode."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 NOTHING = -1
-Observer = Literal["everything", "symbols without sensor", "which sensors", "when it stopped"]
-OBSERVERS: tuple[Observer, ...] = get_args(Observer)
 
 
 @dataclass(frozen=True)
 class Names:
-    """What everything is called. Traces of raw readings have no symbols."""
+    """What everything is called. Traces of raw readings have no symbols; `clocks` are the columns that waits are of."""
 
     sensors: tuple[str, ...]
     symbols: tuple[str, ...]
     secrets: tuple[str, ...]
     useful: tuple[str, ...]
+    clocks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +27,9 @@ class Traces:
     `stopped`: the end was announced; an episode that was cut at the horizon just ends. `person` tells whose episode it
     is, so that nobody is judged by attackers who learned from them; episodes of nobody in particular have persons of
     their own. `likelihood`, where a model is known, is the chance of each release under each hidden pair, with the
-    public rule in force: what exact Bayes multiplies; one after the end.
+    public rule in force: what exact Bayes multiplies; one after the end. `waits`, where releases do not follow each
+    other at equal distances, is how long each came after the one before, by each clock; the stop's stands after that
+    of the last release, so there is room for one more; zero after the end.
     """
 
     sensor: Int[np.ndarray, "N T"]
@@ -40,6 +41,7 @@ class Traces:
     useful: Int[np.ndarray, " N"]
     names: Names
     likelihood: Float[np.ndarray, "N T S U"] | None = None
+    waits: Float[np.ndarray, "N T1 W"] | None = None
 
     def __len__(self) -> int:
         return len(self.secret)
@@ -70,6 +72,9 @@ class Traces:
             changed["reading"] = np.where(past[:, :, None], 0.0, self.reading).astype(self.reading.dtype)
         if self.likelihood is not None:
             changed["likelihood"] = np.where(past[:, :, None, None], 1.0, self.likelihood)
+        if self.waits is not None:
+            late = np.arange(self.longest + 1)[None] >= moment[:, None]
+            changed["waits"] = np.where(late[:, :, None], 0.0, self.waits).astype(self.waits.dtype)
         return replace(self, **changed)
 
     def padded(self, longest: int) -> "Traces":
@@ -80,30 +85,16 @@ class Traces:
         if more < 0:
             # With the stop, where it comes right after the last release that there is room for.
             short = self.until(longest + 1)
-            return replace(short, **{name: value[:, :longest] for name, value in _by_step(short).items()})
-        fill = {"sensor": NOTHING, "symbol": NOTHING, "reading": 0.0, "likelihood": 1.0}
+            room = {"waits": longest + 1}
+            return replace(
+                short, **{name: value[:, : room.get(name, longest)] for name, value in _by_step(short).items()}
+            )
+        fill = {"sensor": NOTHING, "symbol": NOTHING, "reading": 0.0, "likelihood": 1.0, "waits": 0.0}
         wide = {
             name: np.pad(value, [(0, 0), (0, more), *[(0, 0)] * (value.ndim - 2)], constant_values=fill[name])
             for name, value in _by_step(self).items()
         }
         return replace(self, **wide)
-
-    def seen_by(self, observer: Observer) -> "Traces":
-        """What an observer sees who sees less: exact Bayes with the model is not for them."""
-        if observer == "everything":
-            return self
-        spoke = self.sensor != NOTHING
-        nothing_said = np.where(spoke, 0, NOTHING)
-        less = replace(self, likelihood=None, reading=None, symbol=nothing_said)
-        match observer:
-            case "which sensors":
-                return replace(less, names=replace(self.names, symbols=("something",)))
-            case "when it stopped":
-                names = replace(self.names, sensors=("some sensor",), symbols=("something",))
-                return replace(less, sensor=nothing_said, names=names)
-            case "symbols without sensor":
-                names = replace(self.names, sensors=("some sensor",))
-                return replace(self, likelihood=None, sensor=nothing_said, names=names)
 
 
 def joined(first: Traces, second: Traces) -> Traces:
@@ -132,5 +123,5 @@ def _is_array(value: Any) -> bool:
 
 
 def _by_step(traces: Traces) -> dict[str, np.ndarray]:
-    found = {name: getattr(traces, name) for name in ("sensor", "symbol", "reading", "likelihood")}
+    found = {name: getattr(traces, name) for name in ("sensor", "symbol", "reading", "likelihood", "waits")}
     return {name: value for name, value in found.items() if value is not None}

@@ -9,18 +9,27 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import check_seed
-from reticent.cli.terminal import console, say_what_is_assumed
+from reticent.cli.terminal import say_what_is_assumed, stages
 from reticent.errors import InputError
+
+# Exit codes of its own: 1 is what Python ends with when something crashes, 2 is bad input.
+CHECK_FAILED, COULD_NOT_CHECK = 3, 4
+QUICK_EPISODES = 4_000
 
 
 @dataclass(frozen=True)
 class AuditCommand:
-    """Attack what a policy, or another system, releases: who learns the secret, how surely, with what evidence."""
+    """Attack what a policy, or another system, releases: who learns the secret, how surely, with what evidence.
+
+    Exit codes: 0 no check failed; 1 the command crashed; 2 the input is not usable; 3 a check failed, such as a bound
+    that does not hold; 4 nothing could be checked, because there are too few people or episodes.
+    """
 
     policy: Annotated[Positional[Path | None], arg(metavar="POLICY")] = None
     """A policy file. Readings are drawn from its model, or with --data replayed from people it was not fitted to."""
     traces: Path | None = None
-    """In place of a policy: what another system released, as Parquet. Columns: docs/traces.md."""
+    """In place of a policy: what another system released, as Parquet, CSV (.csv) or JSON lines (.jsonl, .ndjson).
+    Columns: docs/traces.md."""
     problem: Path | None = None
     """With --traces: a problem file, for an attacker who knows the model; by default what the traces say themselves."""
     confidence: float | None = None
@@ -31,6 +40,8 @@ class AuditCommand:
     """With --data: the TOML file that says what the columns are (table, smoking)."""
     episodes: int = 40_000
     """Episodes to play or to read; attackers learn from one part and are judged on the other."""
+    quick: bool = False
+    """A first look: 4,000 episodes at most, no network, no learning curves, sessions or wrong models."""
     out: Path = Path("reticent-audit")
     """Folder for the report page, its figures and audit.json."""
     seed: int = 0
@@ -50,7 +61,7 @@ class AuditCommand:
                 f"At least 200 episodes are needed to learn from some and judge on others, not {self.episodes}."
             )
         if (self.policy is None) == (self.traces is None):
-            raise InputError("Give either a policy file or --traces FILE.parquet.")
+            raise InputError("Give either a policy file or --traces FILE.")
         if self.traces is not None and (self.data or self.map):
             raise InputError("--data and --map are for policies; traces hold what was released already.")
         if self.policy is not None and (self.problem or self.confidence is not None):
@@ -65,21 +76,22 @@ class AuditCommand:
         except OSError as error:
             raise InputError(f"Cannot make the folder {str(self.out)!r}: {error.strerror or error}.") from error
         use_compile_cache()
-        with console().status("Reading ...") as status:
-            found = self._found(lambda what: status.update(f"{what[0].upper()}{what[1:]} ..."))
+        with stages("reading") as tell:
+            found = self._found(tell)
             subject = str(self.policy or self.traces)
             about = {"title": f"Audit of {Path(subject).name}", "subject": subject, "digest": _digest(Path(subject))}
             found = {**about, "seed": self.seed, **found, "provenance": provenance()}
             (self.out / "audit.json").write_text(json.dumps(found, indent=1))
-            status.update("Drawing the report ...")
+            tell("drawing the report")
             page = write_audit_report(self.out)
         if self.json:
             print(json.dumps({"report": str(page), **found}))
         else:
             _print(found, page)
-        # As a test would: whoever runs this in a pipeline sees that something is not as it must be.
         if found["passed"] is False:
-            raise SystemExit(1)
+            raise SystemExit(CHECK_FAILED)
+        if not found["checkable"]:
+            raise SystemExit(COULD_NOT_CHECK)
 
     def _found(self, tell: Any) -> dict[str, Any]:
         if self.traces is not None:
@@ -94,13 +106,20 @@ class AuditCommand:
         if file.kind == "answer":
             if self.data is not None:
                 raise InputError("This policy answers and releases no readings: --data has nothing to replay into it.")
-            return audit_answers(file.task, answer_of(file), self.episodes, self.seed, tell).to_json()
+            return audit_answers(file.task, answer_of(file), *self._effort(tell)).to_json()
         process, policy = policy_of(file)
         if self.data is None:
-            return audit_policy(file.task, process, policy, self.episodes, self.seed, tell).to_json()
+            return audit_policy(file.task, process, policy, *self._effort(tell)).to_json()
         say_what_is_assumed(file.task.model)
         recorded = fitted_readings(file.task.model, self.data, self.map)
-        return audit_on_recordings(file.task, process, policy, recorded, self.episodes, self.seed, tell).to_json()
+        return audit_on_recordings(file.task, process, policy, recorded, *self._effort(tell)).to_json()
+
+    def _effort(self, tell: Any) -> tuple[int, int, Any, bool]:
+        return self._episodes, self.seed, tell, self.quick
+
+    @property
+    def _episodes(self) -> int:
+        return min(self.episodes, QUICK_EPISODES) if self.quick else self.episodes
 
     def _of_traces(self, tell: Any) -> dict[str, Any]:
         from dataclasses import replace
@@ -113,15 +132,16 @@ class AuditCommand:
 
         assert self.traces is not None
         model = read_problem(self.problem) if self.problem else None
-        file = read_traces(self.traces, self.episodes, model, self.seed)
+        file = read_traces(self.traces, self._episodes, model, self.seed)
         task = file.task
         if task is not None and self.confidence is not None:
             raise InputError("These traces come with their policy's bound: leave --confidence out.")
         if model is not None:
             task = Task(model, NO_BOUND) if task is None else replace(task, model=model)
         notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
-        found = audit_traces(file.traces, task, None, self.seed, tell, notes, claimed=self.confidence).to_json()
-        return {**found, "baselines": [], "same_utility": [], "forgotten": [], "carried": [], "wrong_models": []}
+        audit = audit_traces(file.traces, task, None, self.seed, tell, notes, claimed=self.confidence, quick=self.quick)
+        alone = {"audited": None, "baselines": [], "same_utility": [], "forgotten": [], "carried": []}
+        return {**audit.to_json(), **alone, "wrong_models": []}
 
 
 def _digest(path: Path) -> str:
@@ -136,8 +156,8 @@ def _print(found: dict[str, Any], page: Path) -> None:
 
     from reticent.report.audit import attack_rows, spaced
 
-    for sentence in found["verdict"]:
-        print(sentence)
+    first, *rest = found["verdict"]
+    print("\n".join((first, found["how_to_read"], *rest)))
     table = Table(title="Balanced accuracy in %, 95 % intervals", box=SIMPLE, padding=(0, 0, 0, 1), pad_edge=False)
     for heading in ("attacker", "learned from", "secret", "useful"):
         table.add_column(heading, justify="left" if heading in ("attacker", "learned from") else "right", no_wrap=True)
@@ -148,9 +168,9 @@ def _print(found: dict[str, Any], page: Path) -> None:
     wide.width = max(wide.width, 100)
     wide.print(table)
     for each in found["observers"]:
-        print(f"Who sees {each['observer']}: {spaced(each['secret']['balanced'])} ({each['attacker']}).")
+        print(f"Observer of {each['observer']}: {spaced(each['secret']['balanced'])} % ({each['attacker']}).")
     for check in found["checks"]:
-        print(f"{'as it must be' if check['passed'] else 'NOT as it must be'}: {check['name']}. {check['sentence']}")
+        print(f"{'pass' if check['passed'] else 'FAIL'}: {check['name']}. {check['sentence']}")
     for note in found["notes"]:
         print(f"- {note}")
     print(f"Report: {page.resolve()}")

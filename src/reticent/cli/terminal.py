@@ -1,8 +1,10 @@
 """Progress and messages, which go to stderr."""
 
 import logging
+import math
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from reticent.problem.model import ReleaseModel
 
+SECONDS_BETWEEN_LINES = 2.0
 _quiet = False
 
 
@@ -57,6 +60,28 @@ def progress_bar() -> "Progress":
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console())
+
+
+@contextmanager
+def stages(first: str) -> Iterator[Callable[[str], None]]:
+    """Tells what is being done: beside a spinner on a terminal, elsewhere in lines with the seconds since the start,
+    one every few seconds at most."""
+    screen, started = console(), time.monotonic()
+    if screen.is_terminal:
+        with screen.status(f"{first} ...") as status:
+            yield lambda what: status.update(f"{what[0].upper()}{what[1:]} ...")
+        return
+    last = -math.inf
+
+    def tell(what: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if not _quiet and now - last >= SECONDS_BETWEEN_LINES:
+            print(f"{now - started:5.0f} s  {what}", file=sys.stderr, flush=True)
+            last = now
+
+    tell(first)
+    yield tell
 
 
 @contextmanager

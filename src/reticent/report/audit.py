@@ -18,6 +18,7 @@ CAPTIONS = {
     "over_time_useful": "The same for what is meant to be known.",
     "learning": "Whether more traces would tell more: a curve that still rises says that a larger audit may find more.",
     "observers": "The strongest attacker who sees only part of what is sent.",
+    "parts": "The strongest attacker who sees only what one sensor said, or only one release: where the leak is.",
     "calibration": "Where the belief in the most likely secret was so high, how often it was right. On the line, the "
     "belief is honest; below it, too sure.",
     "same_utility": "To the left is better: less of the secret for as much of the useful value.",
@@ -57,10 +58,8 @@ def write_audit_report(folder: Path) -> Path:
         headings=HEADINGS,
         table=attack_rows(found),
         over=[(_who(each), spaced(each["over"])) for each in bounded],
-        observers=[
-            (each["observer"], each["attacker"], spaced(each["secret"]["balanced"]), spaced(each["useful"]["balanced"]))
-            for each in found["observers"]
-        ],
+        observers=_observer_rows(found["observers"]),
+        parts=_observer_rows([*found["by_sensor"], *found["by_step"]]),
         leakage=_leakage(found),
         same_utility=_same_utility_rows(found),
         sessions=_session_rows(found),
@@ -80,6 +79,13 @@ def write_audit_report(folder: Path) -> Path:
     page = folder / "report.html"
     page.write_text(text, encoding="utf-8")
     return page
+
+
+def _observer_rows(attacks: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+    return [
+        (each["observer"], each["attacker"], spaced(each["secret"]["balanced"]), spaced(each["useful"]["balanced"]))
+        for each in attacks
+    ]
 
 
 def attack_rows(found: dict[str, Any]) -> list[list[str]]:
@@ -123,17 +129,11 @@ def _leakage(found: dict[str, Any]) -> list[list[str]]:
 def _same_utility_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     if not found["same_utility"]:
         return []
-    rows = [("the audited policy", spaced(_audited(found, "secret")))]
+    rows = [("the audited policy", spaced(found["audited"]["secret"]))]
     for each in found["same_utility"]:
         name = f"{each['policy']}, {each['variant']}" if each["variant"] else each["policy"]
         rows.append((name, spaced(each["secret"]) if each["secret"] else "cannot be as accurate, or is always more so"))
     return rows
-
-
-def _audited(found: dict[str, Any], label: str) -> dict[str, float]:
-    """Of the audited policy what simpler ones are compared by: exact Bayes where it is known, else the strongest."""
-    exact = [each for each in found["attacks"] if each["attacker"] == "Bayes with the true model"]
-    return max((each[label]["balanced"] for each in exact or found["attacks"]), key=lambda each: each["value"])
 
 
 def _session_rows(found: dict[str, Any]) -> list[list[str]]:
@@ -161,10 +161,13 @@ def audit_figures(found: dict[str, Any]) -> dict[str, Figure]:
         "attackers": attackers(found),
         "over_time": over_time(found, "secret"),
         "over_time_useful": over_time(found, "useful"),
-        "learning": learning(found),
         "observers": observers(found),
         "calibration": calibration(found),
     }
+    if found["learning"]:
+        figures["learning"] = learning(found)
+    if parts := [*found["by_sensor"], *found["by_step"]]:
+        figures["parts"] = _seen(parts, found, "One sensor, one release")
     if found["baselines"]:
         figures["same_utility"] = same_utility(found)
     if found["forgotten"]:
@@ -174,7 +177,7 @@ def audit_figures(found: dict[str, Any]) -> dict[str, Figure]:
     ):
         figures[f"wrong_{name}"] = wrong_model(found, change)
     # Long names beside the dots take room of their own.
-    widths = {"attackers": 210, "observers": 260}
+    widths = {"attackers": 210, "observers": 260, "parts": 260}
     return {name: chart.properties(width=widths.get(name, 360), height=230) for name, chart in figures.items()}
 
 
@@ -190,12 +193,16 @@ def attackers(found: dict[str, Any]) -> Figure:
 
 def observers(found: dict[str, Any]) -> Figure:
     """The same for observers who see less."""
+    return _seen(found["observers"], found, "Who sees less")
+
+
+def _seen(attacks: list[dict[str, Any]], found: dict[str, Any], heading: str) -> Figure:
     rows = [
         {"attacker": each["observer"], "label": label, **each[name]["balanced"]}
-        for each in found["observers"]
+        for each in attacks
         for label, name in (("secret S", "secret"), ("useful U", "useful"))
     ]
-    return _dots(rows, "observer", found, "Who sees less")
+    return _dots(rows, "observer", found, heading)
 
 
 def _dots(rows: list[dict[str, Any]], title: str, found: dict[str, Any], heading: str) -> Figure:
@@ -301,7 +308,7 @@ def same_utility(found: dict[str, Any]) -> Figure:
         detail="variant:N",
         tooltip=["policy", "variant", "threshold", "useful", "secret", "releases"],
     )
-    secret, useful = _audited(found, "secret"), _audited(found, "useful")
+    secret, useful = found["audited"]["secret"], found["audited"]["useful"]
     own = alt.Chart(
         pl.DataFrame(
             {
