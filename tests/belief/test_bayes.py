@@ -30,10 +30,8 @@ def test_an_impossible_symbol_is_told_and_leaves_the_belief_as_it_was(array):
 @given(SEEDS)
 def test_numpy_and_jax_update_whole_batches_alike(seed):
     rng = np.random.default_rng(seed)
-    belief, likelihood = (
-        rng.dirichlet(np.ones(6), 5).reshape(5, 3, 2),
-        rng.random((5, 3, 2)) * (rng.random(5) < 0.7)[:, None, None],
-    )
+    belief = rng.dirichlet(np.ones(6), 5).reshape(5, 3, 2)
+    likelihood = rng.random((5, 3, 2)) * (rng.random(5) < 0.7)[:, None, None]
     ours, theirs = update(belief, likelihood), update(jnp.asarray(belief), jnp.asarray(likelihood))
     assert isinstance(ours[0], np.ndarray)
     assert np.allclose(ours[0], theirs[0], rtol=1e-14, atol=0)

@@ -25,6 +25,7 @@ from reticent.audit.confidence import (
 )
 from reticent.audit.features import Bins, Scale, axes_of, counted, places, said_at, scaled, symbol_places, waited
 from reticent.audit.traces import Traces, joined
+from reticent.belief.bayes import update
 from reticent.errors import InputError
 
 # Columns that the steps of an episode may take up in its line of numbers; later steps count in the mean only.
@@ -67,14 +68,12 @@ class Bayes(Attacker):
         belief = np.broadcast_to(self.prior, (len(traces), *self.prior.shape))
         yield confidence_of(belief, self.prior)
         for step in range(traces.longest):
-            belief = belief * traces.likelihood[:, step]
-            total = belief.sum((1, 2), keepdims=True)
-            if (total <= 0).any():
+            belief, possible = update(belief, traces.likelihood[:, step])
+            if not possible.all():
                 raise InputError(
                     "Some episodes are impossible under the model, although each of their releases is possible: it is "
                     "not the model of these traces."
                 )
-            belief = belief / total
             yield confidence_of(belief, self.prior)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from reticent.audit.metrics import check_episodes
+from reticent.belief.bayes import update
 from reticent.errors import InputError
 from reticent.estimate import Estimate, mean, rate
 from reticent.policy.policy import Policy
@@ -76,8 +77,8 @@ def informed_beliefs(
     for now in range(step.max() + 1):
         rows = np.flatnonzero(released & (step == now))
         episode = np.asarray(sent.episode)[rows]
-        joint = belief[episode] * _likelihood(true_channel, sent, rows)
-        belief[episode] = joint / joint.sum((1, 2), keepdims=True)
+        belief[episode], possible = update(belief[episode], _likelihood(true_channel, sent, rows))
+        assert possible.all(), "Sensors said what their own channel calls impossible."
         highest[episode] = np.maximum(highest[episode], belief[episode].sum(2).max(1))
     return belief, highest
 

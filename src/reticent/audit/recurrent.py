@@ -284,7 +284,7 @@ def final_beliefs(provider: Provider, examples: Examples) -> Float[Array, "N S U
         def step(carry, step):
             known, count = carry
             sensor, reading = step
-            learned = provider.remember(known, sensor, reading)
+            learned, _ = provider.learn(known, sensor, reading)
             known = jax.tree.map(lambda old, new: jnp.where(count < example.length, new, old), known, learned)
             return (known, count + 1), None
 

@@ -1,6 +1,6 @@
 """Exact belief over the hidden pair (secret, useful), one symbol at a time."""
 
-from typing import Any
+from typing import Any, overload
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,9 +19,13 @@ def normalise(joint: Belief) -> Belief:
     return joint / jnp.sum(joint)
 
 
+@overload
+def update(belief: np.ndarray, likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+@overload
+def update(belief: Array, likelihood: Array) -> tuple[Array, Array]: ...
 def update(
-    belief: Float[Array, "*batch S U"], likelihood: Float[Array, "*batch S U"]
-) -> tuple[Float[Array, "*batch S U"], Bool[Array, "*batch"]]:
+    belief: Float[Any, "*batch S U"], likelihood: Float[Any, "*batch S U"]
+) -> tuple[Float[Any, "*batch S U"], Bool[Any, "*batch"]]:
     """Posterior after what was sent, and whether the model calls it possible (paper, eq. BeliefUpdate).
 
         beta'(s, u) = l(s, u) beta(s, u) / sum_su l(s, u) beta(s, u)
