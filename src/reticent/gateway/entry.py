@@ -118,7 +118,7 @@ def row_of(entry: Entry) -> tuple[Any, ...]:
 
 def entry_of(row: Sequence[Any]) -> tuple[Entry, str]:
     """The entry of a row and the hash that was written with it; raises one of NONSENSE where it is none."""
-    fields = dict(zip(COLUMNS, row, strict=True))
+    fields: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     _check_types(fields)
     stored = fields.pop("hash")
     belief = tuple(tuple(map(float, cells)) for cells in json.loads(fields["belief"]))
