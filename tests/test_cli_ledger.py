@@ -275,13 +275,13 @@ def test_a_damaged_entry_is_repaired_from_an_export(run):
     damage()
     code, _, err = run("holds", "lift", "ledger.db", "--subject", "ada")
     assert code == 2
-    assert "docs/ledger.md says how to mend it" in err
+    assert "Mend it with `reticent ledger repair LEDGER --against EXPORT`" in err
     assert "TROUBLE with ada" in run("show", "ledger.db")[1]
     code, out, _ = run("repair", "ledger.db", "--against", "x.jsonl")
     assert code == 0
-    assert out.startswith("Entry 5 of ada is as it was written.\n1 entries mended.")
+    assert out.startswith("Entry 5 of ada is as it was written.\nEntries mended: 1.")
     assert run("verify", "ledger.db", "--against", "x.jsonl")[0] == 0
-    assert "0 entries mended" in run("repair", "ledger.db", "--against", "x.jsonl")[1]
+    assert "Entries mended: 0." in run("repair", "ledger.db", "--against", "x.jsonl")[1]
 
 
 def test_an_export_of_another_ledger_repairs_nothing(run):

@@ -42,9 +42,9 @@ class Tally:
 
     `unsafe`: steps at which one of the kernels, compiled or not, would let a symbol cross the bound.
 
-    Then the largest differences: of the belief and the ledger after a release by the compiled kernels, and of what the
-    kernels are worth, everywhere; not near the bound also of the kernels themselves, and of the scores that the policy
-    gives with the one or the other.
+    Then the largest differences: of the belief and the ledger after a release by the compiled kernels, everywhere; of
+    what the kernels are worth, near the bound and elsewhere; not near the bound also of the kernels themselves, and of
+    the scores that the policy gives with the one or the other.
     """
 
     steps: int = 0
@@ -56,6 +56,7 @@ class Tally:
     belief: float = 0.0
     bits: float = 0.0
     worth: float = 0.0
+    worth_near: float = 0.0
     kernels: float = 0.0
     scores: float = 0.0
 
@@ -83,7 +84,7 @@ def follow(runtime: Runtime, play: Play) -> Tally:
         _compare_choice(runtime, public, action, near, tally)
         if play.kernels.size:
             theirs = public._replace(kernels=play.kernels[row])
-            _compare_worth(runtime, public, theirs, tally)
+            _compare_worth(runtime, public, theirs, near, tally)
             if not near:
                 _compare_kernels(runtime, public, theirs, tally)
             public = theirs
@@ -109,14 +110,18 @@ def _compare_choice(runtime: Runtime, public: Public, action: int, near: bool, t
         tally.wrong += 1
 
 
-def _compare_worth(runtime: Runtime, ours: Public, theirs: Public, tally: Tally) -> None:
+def _compare_worth(runtime: Runtime, ours: Public, theirs: Public, near: bool, tally: Tally) -> None:
     """Programs have more than one solution of the same worth, so kernels may differ; what they are worth may not."""
     assert ours.kernels is not None
     assert theirs.kernels is not None
     safety = Safety(ours.belief, ours.joint, runtime.limit)
     tally.unsafe += not (safety.holds(ours.kernels).all() and safety.holds(theirs.kernels).all())
-    one, other = (worth(runtime, safety, each.kernels) for each in (ours, theirs))
-    tally.worth = max(tally.worth, float(np.abs(one - other).max()))
+    one, other = (worth(runtime, safety, kernels) for kernels in (ours.kernels, theirs.kernels))
+    apart = float(np.abs(one - other).max())
+    if near:
+        tally.worth_near = max(tally.worth_near, apart)
+    else:
+        tally.worth = max(tally.worth, apart)
 
 
 def worth(runtime: Runtime, safety: Safety, kernels: np.ndarray) -> np.ndarray:

@@ -103,6 +103,7 @@ def test_after_a_stop_it_is_lifted_too(tmp_path):
     place.clock.now = NOON
     place.start()
     stop = place.ledger.last("ada")
+    assert stop is not None
     assert lifted(place)
     # The provider hears the same stop once more.
     [again] = place.gateway.resend()

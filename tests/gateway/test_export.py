@@ -168,12 +168,11 @@ def test_memory_does_not_grow_with_the_ledger(tmp_path):
 
 def recomputed(rows, model, policy):
     """Does every row follow from the prior and what was sent? From the export and the model alone, by hand."""
-    belief = spent = before = session = None
+    belief, spent, before, session = model.prior, 0.0, "", 0
+    assert rows[0]["number"] == 0
     for row in rows:
         chances = None if row["chances"] is None else np.array(json.loads(row["chances"]))
         table = np.array(json.loads(row["belief"]))
-        if row["number"] == 0:
-            belief, spent, before, session = model.prior, 0.0, "", 0
         if row["session"] > session:
             belief = model.prior * (belief.sum(1) / model.prior.sum(1))[:, None]
         if row["symbol"] is not None:

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from reticent.gateway import kernels as guarantee
 from reticent.gateway.numeric import NATS_PER_BIT, Sensors, entropy
 from reticent.gateway.runtime import Decision, ImpossibleReading, Runtime, Standing
 from reticent.gateway.value import Value
+from reticent.gateway.value_kernels import ValueKernels as NumpyValueKernels
 from reticent.policy.lookahead import Lookahead
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import PolicyFile
@@ -45,8 +47,20 @@ COARSENED = Task(synthetic(), ConfidenceBound(0.8), enforce="coarsen", horizon=4
 RNG = np.random.default_rng(0)
 # Where a merged symbol is hardly ever sent, rounding decides whether a little of every reading is blended into it.
 KERNELS = BLEND + 1e-8
-# How far apart what kernels are worth may be: as a probability, or as a share of the error penalty, priced in 32 bits.
-LABELS_WORTH, VALUES_WORTH = 1e-8, 1e-5
+
+
+class Worth(NamedTuple):
+    """How far apart what kernels are worth may be: as a probability, or as a share of the error penalty."""
+
+    apart: float
+    near: float
+
+
+# Near the bound each of the two solvers is as far from the best as nine iterations leave it.
+LABELS = Worth(1e-8, 3e-6)
+# Priced in 32 bits, by tangents that turn with the last digit near the bound.
+VALUES = Worth(1e-5, 1e-4)
+SAME = Worth(0.0, 0.0)
 
 
 def runtime_of(file):
@@ -65,20 +79,21 @@ def check(tally, worth, kernels=float("inf"), scores=1e-5):
     assert tally.near < 0.5 * tally.steps
     assert tally.belief < 1e-9
     assert tally.bits < 1e-9
-    assert tally.worth <= worth
+    assert tally.worth <= worth.apart
+    assert tally.worth_near <= worth.near
     assert tally.kernels <= kernels
     assert tally.scores <= scores
 
 
 def test_decisions_under_a_mask_are_those_of_the_compiled_policy():
     file = actor(MASKED, stops=-1.0)
-    check(follow(runtime_of(file), play(file, 16, 200)), 0.0, 0.0, 0.0)
+    check(follow(runtime_of(file), play(file, 16, 200)), SAME, 0.0, 0.0)
 
 
 def test_decisions_under_a_guarantee_are_those_of_the_compiled_policy():
     file = actor(COARSENED, stops=-1.0)
     tally = follow(runtime_of(file), play(file, 16, 16, seed=7))
-    check(tally, LABELS_WORTH, KERNELS, 0.0)
+    check(tally, LABELS, KERNELS, 0.0)
     assert tally.near > 0
 
 
@@ -96,13 +111,13 @@ def trained():
 @pytest.mark.parametrize(
     ("task", "kind", "steps", "bounds"),
     [
-        (MASKED, "rich", 12_000, (0.0, 0.0, 0.0)),
-        (MASKED, "described", 4_000, (0.0, 0.0, 0.0)),
-        (WITHHELD, "rich", 75, (LABELS_WORTH, KERNELS)),
-        (COARSENED, "rich", 75, (LABELS_WORTH, KERNELS)),
-        (COARSENED, "label", 30, (LABELS_WORTH, KERNELS)),
-        (COARSENED, "value", 10, (VALUES_WORTH,)),
-        (WITHHELD, "value", 10, (VALUES_WORTH,)),
+        (MASKED, "rich", 12_000, (SAME, 0.0, 0.0)),
+        (MASKED, "described", 4_000, (SAME, 0.0, 0.0)),
+        (WITHHELD, "rich", 75, (LABELS, KERNELS)),
+        (COARSENED, "rich", 75, (LABELS, KERNELS)),
+        (COARSENED, "label", 30, (LABELS, KERNELS)),
+        (COARSENED, "value", 10, (VALUES,)),
+        (WITHHELD, "value", 10, (VALUES,)),
     ],
 )
 def test_a_million_decisions_are_those_of_the_compiled_policy(task, kind, steps, bounds, tmp_path):
@@ -164,20 +179,23 @@ def test_value_kernels_are_worth_what_the_compiled_ones_are(enforce):
     beliefs = np.random.default_rng(2).dirichlet(np.ones(4), 200).reshape(-1, 2, 2)
     beliefs = beliefs[beliefs.sum(2).max(1) < limit - NEAR]
     assert len(beliefs) > 60
-    rule, channel = process.rule, jnp.asarray(model.channel)
-    compiled = jax.jit(jax.vmap(lambda b: rule.kernels(Safety(b, channel, jnp.asarray(limit)))))
+    theirs, ours = process.rule, runtime._rule
+    assert isinstance(theirs, ValueKernels)
+    assert isinstance(ours, NumpyValueKernels)
+    channel = jnp.asarray(model.channel)
+    compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety(b, channel, jnp.asarray(limit)))))
     better = 0.0
     for belief, kernels in zip(beliefs.reshape(-1, 4), np.asarray(compiled(beliefs)), strict=True):
         safety = guarantee.Safety(belief, runtime._sensors.joint(belief), limit)
-        ours, label = runtime._rule.kernels(safety), runtime._rule.labels.kernels(safety)
-        assert safety.holds(ours).all()
+        found, label = ours.kernels(safety), ours.labels.kernels(safety)
+        assert safety.holds(found).all()
         assert safety.holds(kernels).all()
-        value = worth(runtime, safety, ours)
-        assert np.abs(value - worth(runtime, safety, kernels)).max() < VALUES_WORTH
-        label = np.pad(label, ((0, 0), (0, ours.shape[1] - label.shape[1]), (0, 0)))
+        value = worth(runtime, safety, found)
+        assert np.abs(value - worth(runtime, safety, kernels)).max() < VALUES.apart
+        label = np.pad(label, ((0, 0), (0, found.shape[1] - label.shape[1]), (0, 0)))
         better = max(better, float((worth(runtime, safety, label) - value).max()))
     # Not those of the labels, which would be as safe.
-    assert better > 100 * VALUES_WORTH
+    assert better > 100 * VALUES.apart
 
 
 def tiny_task(seed, sparse, enforce):

@@ -60,7 +60,7 @@ def repair_ledger(ledger: "Ledger", export: Path | None) -> None:
         raise SystemExit(1)
     for entry in found.mended:
         print(f"Entry {entry.number} of {_shown(entry.subject)} is as it was written.")
-    print(f"{len(found.mended):,} entries mended. Now `reticent ledger verify`, then `reticent ledger holds lift`.")
+    print(f"Entries mended: {len(found.mended):,}. Now `reticent ledger verify`, then `reticent ledger holds lift`.")
 
 
 def _shown(name: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 POSTGRES = ("postgresql://", "postgres://")
 PAGE = 256
 CLOSED = "This ledger has been closed."
-MEND = "`reticent ledger verify` looks at the others; docs/ledger.md says how to mend it."
+MEND = "Mend it with `reticent ledger repair LEDGER --against EXPORT`, then `reticent ledger holds lift`."
 # No subject has this name.
 EVERYBODY = ""
 # Begins a note on a subject whose clock was ahead, in the table of holds; no subject that a gateway serves has a slash.
