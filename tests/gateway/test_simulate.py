@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reticent.cli.data import Where
+from reticent.cli.data import What, Where
 from reticent.cli.fit import Fit
 from reticent.cli.simulate import PaceOptions, Simulate
 from reticent.errors import InputError
@@ -179,7 +179,7 @@ def test_recordings_of_a_fitted_model_are_played(tmp_path, monkeypatch, capfdbin
     recorded_table(tmp_path)
     where = Where(data=tmp_path, map=tmp_path / "mine.toml")
     monkeypatch.chdir(tmp_path)
-    Fit("table", tmp_path / "fitted.json", where, codes=4).run()
+    Fit("table", tmp_path / "fitted.json", where, What(codes=4)).run()
     capfdbinary.readouterr()
     fast = PaceOptions(interval=0.0, pause=0.0, readings=3)
     Simulate("fitted.json", 2, 1, fast, tmp_path, tmp_path / "mine.toml").run()
