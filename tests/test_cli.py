@@ -412,6 +412,9 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     assert "guessing gives 50.0 %." in out
     assert "Observer of when it stopped: " in out
     assert "There is no column person" in out
+    assert len(list(Path("found/figures").glob("*.png"))) == 6
+    # Drawn once; the rest is about what is said.
+    monkeypatch.setattr("reticent.report.audit.save_figures", lambda *_: None)
     pl.DataFrame({**columns, "symbol": rng.integers(2, size=1000)}).write_parquet("closed.parquet")
     code, out, _ = run("audit", "--traces", "closed.parquet", "--out", "found", "--json")
     record = json.loads(out)

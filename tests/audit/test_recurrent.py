@@ -30,7 +30,8 @@ def fitted():
         attacker.fit(turning(count))
         guess = attacker.confidence(judged).fair_guess("secret")
         right.append(balanced_accuracy(guess, judged.secret))
-        programs.append([one._cache_size() for one in (recurrent._advance, recurrent._losses, recurrent._ends)])
+        compiled = (recurrent._advance, recurrent._losses, recurrent._ends)
+        programs.append([one._cache_size() for one in compiled])  # type: ignore[attr-defined]
     return attacker, right, programs
 
 

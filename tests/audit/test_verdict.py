@@ -72,11 +72,14 @@ def test_what_must_be_so_and_is_not_comes_before_the_rest(shows_leak, outcome):
 def test_it_says_where_the_leak_is():
     leaks = {"headline": estimate(0.8, 0.84, 0.88)}
     step, weak = seen("release 3 alone", (0.79, 0.83, 0.86)), seen("sensor 'x' alone", (0.52, 0.55, 0.58))
-    where = found(**leaks, by_step=[seen("release 1 alone", (0.5, 0.5, 0.5)), step], by_sensor=[weak]).verdict[1]
+    strong, none = seen("sensor 'y' alone", (0.69, 0.7, 0.71)), seen("release 1 alone", (0.5, 0.5, 0.5))
+    where = found(**leaks, by_step=[none, step], by_sensor=[weak, strong]).verdict[1]
     assert where == (
         "Where: who sees release 3 alone names the secret correctly in 83.0 % [79.0, 86.0]; "
-        "who sees sensor 'x' alone names the secret correctly in 55.0 % [52.0, 58.0]."
+        "who sees sensor 'y' alone names the secret correctly in 70.0 % [69.0, 71.0]."
     )
+    # What tells less than half of the leak does not carry it.
+    assert "sensor 'x'" not in found(**leaks, by_step=[step], by_sensor=[weak]).verdict[1]
     together = found(**leaks, by_sensor=[weak]).verdict[1]
     assert together.startswith("Where: in no sensor and no release alone, but in how they go together; who sees sensor")
     assert not any(sentence.startswith("Where") for sentence in found(by_step=[step]).verdict)

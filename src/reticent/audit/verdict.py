@@ -176,11 +176,12 @@ def _where(audit: Audit) -> Iterator[str]:
     if audit.outcome != Outcome.LEAKS or not (audit.by_sensor or audit.by_step or aspects):
         return
     enough = guess + CARRIES * (audit.headline.value - guess)
-    if not found or found[0].secret.balanced.value < enough:
+    carriers = [each for each in found if _named_secret(each) >= enough]
+    if not carriers:
         most = f"; {_alone(found[0])} is the most that one of them tells" if found else ""
         yield f"Where: in no sensor and no release alone, but in how they go together{most}."
         return
-    yield f"Where: {'; '.join(_alone(each) for each in found)}."
+    yield f"Where: {'; '.join(_alone(each) for each in carriers)}."
 
 
 def _alone(attack: Attack) -> str:
