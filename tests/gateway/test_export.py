@@ -17,6 +17,7 @@ from reticent.audit.trace_files import read_traces
 from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS
 from reticent.gateway.export import read_heads, write_export
+from reticent.gateway.holds import lift
 from reticent.gateway.ledger import LedgerTrouble, open_ledger
 from tests.gateway.parts import Place, coarsened
 from tests.gateway.places import FilePlace, chain, entry_after, with_source
@@ -209,14 +210,17 @@ def test_everything_can_be_recomputed_from_an_export_alone(tmp_path, ending):
 def test_an_audit_reads_it_with_labels(place, tmp_path, monkeypatch):
     """As the guide says: the program is run as printed."""
     monkeypatch.chdir(tmp_path)
+    with place.open() as ledger:
+        ledger.append(chain("eve", 5))
+        assert lift(ledger, "eve", now=1.6e9)
     exported(place, tmp_path / "2026-01.parquet")
-    labels = [(name, session, f"s{session}", f"u{session}") for name in ("bob", "Zoë") for session in (0, 1)]
+    labels = [(name, session, f"s{session}", f"u{session}") for name in ("bob", "Zoë", "eve") for session in (0, 1)]
     pl.DataFrame(labels, schema=["subject", "session", "secret", "useful"], orient="row").write_csv("labels.csv")
     subprocess.run([sys.executable, "-c", programs()[1]], check=True)
     traces = read_traces(tmp_path / "traces.parquet", episodes=100).traces
-    assert traces.stopped.tolist() == [True, False, True, False]
-    assert traces.secret.tolist() == [0, 1, 0, 1]
-    assert len(set(traces.person.tolist())) == 2
+    assert traces.stopped.tolist() == [True, False, True, False, True]
+    assert traces.secret.tolist() == [0, 1, 0, 1, 0]
+    assert len(set(traces.person.tolist())) == 3
 
 
 def test_an_auditor_needs_only_python(place, tmp_path):

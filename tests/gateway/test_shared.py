@@ -3,6 +3,7 @@
 On a database, and on a file that a second connection writes as `reticent ledger holds` does.
 """
 
+import time
 from contextlib import ExitStack
 
 import numpy as np
@@ -114,6 +115,18 @@ def test_a_step_that_one_wrote_and_never_sent_is_sent_by_the_other(pair):
     pair.gateways[1].delivered(sent)
     assert pair.ledgers[0].undelivered().entries == []
     assert pair.gateways[0].resend() == []
+
+
+def test_a_step_is_sent_although_its_subject_never_speaks_again(pair, monkeypatch):
+    pair.ledgers[1].shared = True
+    assert pair.tell(1) == [(0, 0)]
+    lost = pair.say(0, "bob")
+    assert pair.gateways[1].handle([]) == []
+    later = time.monotonic() + 61
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert pair.gateways[1].handle([]) == lost
+    pair.gateways[1].delivered(lost)
+    assert pair.gateways[1].handle([]) == []
 
 
 def test_delivering_a_later_step_does_not_vouch_for_an_earlier_one(pair):

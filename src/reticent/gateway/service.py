@@ -32,6 +32,8 @@ from reticent.gateway.view import SHOWN_SUBJECTS, View
 _log = logging.getLogger("reticent.gateway")
 
 SECONDS_BETWEEN_LOGS, SECONDS_BETWEEN_TRIES = 10.0, 5.0
+# So often a gateway looks whether others that share its ledger have failed to send what they wrote.
+SECONDS_BETWEEN_LOOKS = 60.0
 UNUSABLE = "the asked sensor said what cannot be sent, and nothing left: the provider can notice that"
 WHY = {
     "clock": "the subject's newest entry in the ledger is ahead of this gateway's clock; set the clocks right, and it "
@@ -110,6 +112,7 @@ class Gateway:
         self._newest_time = clock()
         self._logged: dict[str, float] = {}
         self._try_ledger_at = 0.0
+        self._look_at = time.monotonic() + SECONDS_BETWEEN_LOOKS
 
     @property
     def trouble(self) -> str | None:
@@ -160,6 +163,7 @@ class Gateway:
             self._troubles.put("clock", clock_trouble(batch.now, self._newest_time))
             try:
                 batch.held = self._held({message.subject for message in messages})
+                self._look_after_others()
                 if self._resend_due and self._in_order:
                     sent = self._again(batch)
                 for message in messages:
@@ -264,6 +268,12 @@ class Gateway:
         for error in damaged:
             self._quarantine(error, batch)
         return self._once_more(entries)
+
+    def _look_after_others(self) -> None:
+        """What a gateway wrote that failed for good is sent by another, though its subject never speaks again."""
+        if self._ledger.shared and time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + SECONDS_BETWEEN_LOOKS
+            self._resend_due = True
 
     def _missed(self, written: Sequence[Entry]) -> list[Outgoing]:
         """What another gateway wrote before these entries and perhaps never sent: it leaves before them."""
