@@ -76,8 +76,8 @@ def test_the_codebook_survives_the_problem_file(tmp_path):
         with pytest.raises(InputError, match=sentence):
             Codebook.of(ReleaseModel.from_json(broken))
     broken["fitted"] = {"x": 1}
-    with pytest.raises(InputError, match="no codebook"):
-        Codebook.of(ReleaseModel.from_json(broken))
+    with pytest.raises(InputError, match="lacks its codebook"):
+        ReleaseModel.from_json(broken)
 
 
 def test_a_sensor_has_as_many_codes_as_it_has_readings():

@@ -29,7 +29,7 @@ class AuditCommand:
     """A policy file. Readings are drawn from its model, or with --data replayed from people it was not fitted to."""
     traces: Path | None = None
     """In place of a policy: what another system released, as Parquet, CSV (.csv) or JSON lines (.jsonl, .ndjson).
-    Columns: docs/traces.md."""
+    Columns: see `reticent docs traces`."""
     problem: Path | None = None
     """With --traces: a problem file, for an attacker who knows the model; by default what the traces say themselves."""
     confidence: float | None = None
