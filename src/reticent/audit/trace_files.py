@@ -104,9 +104,7 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
         return _read(path, episodes, model, seed)
     except (OSError, pl.exceptions.PolarsError) as error:
         kind = {".csv": "CSV", **dict.fromkeys(JSON_LINES, "JSON lines")}.get(path.suffix.lower(), "Parquet")
-        raise InputError(
-            f"Cannot read {str(path)!r} as {kind}: {error}. Columns: see `reticent docs traces`."
-        ) from error
+        raise InputError(f"Cannot read {str(path)!r} as {kind}: {error}. See `reticent docs traces`.") from error
 
 
 def _read(path: Path, episodes: int, model: ReleaseModel | None, seed: int) -> TraceFile:

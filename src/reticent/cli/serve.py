@@ -27,7 +27,7 @@ PAGE_TOKEN = "RETICENT_PAGE_TOKEN"
 
 @dataclass(frozen=True)
 class Serve:
-    """Run the gateway: readings in, releases out, nothing leaves that is not in the ledger. See `reticent docs gateway`."""
+    """Run the gateway: readings in, releases out, nothing leaves that is not in the ledger: `reticent docs gateway`."""
 
     policy: Annotated[Positional[Path | None], arg(metavar="POLICY")] = None
     """A policy file whose bound holds by construction: --enforce withhold or coarsen, or --information."""
