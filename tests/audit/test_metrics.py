@@ -10,7 +10,7 @@ from reticent.estimate import mean, rate
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, RandomSensor
 from reticent.problem.bound import NO_BOUND, ConfidenceBound
-from reticent.problem.synthetic import synthetic, tells_both, two_binary_sensors
+from reticent.problem.synthetic import tells_both, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.release import ReleaseProcess
 
@@ -41,7 +41,7 @@ def test_a_violation_is_charged_and_reported():
 
 
 def test_accuracy_equals_mean_confidence_because_the_belief_is_exact():
-    process = ReleaseProcess(Task(synthetic(), NO_BOUND, horizon=10))
+    process = ReleaseProcess(Task(two_binary_sensors(), NO_BOUND, horizon=10))
     evaluation = evaluate(process, NoProtection(), 20_000, seed=0)
     assert evaluation.truncated_rate.value == 1.0
     # Four standard errors of a rate over 20 000 episodes are at most 0.0142.

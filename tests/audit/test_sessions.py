@@ -52,6 +52,7 @@ def test_forgotten_sessions_add_up_and_cross_the_bound_that_each_one_keeps():
     assert last.highest_confidence > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("carried", [False, True], ids=["forgotten", "carried"])
 def test_the_adversary_is_right_as_often_as_it_is_confident(carried):
     process, policy = lookahead(ConfidenceBound(0.8), "withhold")

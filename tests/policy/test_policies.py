@@ -1,3 +1,5 @@
+from itertools import islice
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,10 +28,11 @@ from tests.problems import random_model
 
 THRESHOLD = jnp.asarray(0.9)
 # Under the first the better sensor is soon not allowed, under the last no sensor ever is.
+MASKED = Task(two_binary_sensors(), InformationBound(0.05), horizon=10)
 SETTINGS = [
-    Task(two_binary_sensors(), InformationBound(0.05), horizon=10),
-    pytest.param(Task(synthetic(), InformationBound(0.6), horizon=20), marks=pytest.mark.slow),
-    pytest.param(Task(tells_both(), InformationBound(1.0), horizon=20), marks=pytest.mark.slow),
+    MASKED,
+    Task(synthetic(), InformationBound(0.6), horizon=20),
+    Task(tells_both(), InformationBound(1.0), horizon=20),
 ]
 
 
@@ -41,13 +44,21 @@ def policies(process):
         network = Network(features.size, process.sensors + 1, 16, jax.random.key(0))
         yield Actor(network, features, greedy)
     yield RandomSensor(THRESHOLD)
-    yield FixedSensor(jnp.array(0), THRESHOLD)
     yield OneStepLookahead(process, THRESHOLD)
+    yield FixedSensor(jnp.array(0), THRESHOLD)
     yield InformationGain(process, jnp.asarray(0.5), THRESHOLD)
     yield ExtrinsicJensenShannon(process, THRESHOLD)
     yield Chernoff(mixture, THRESHOLD)
 
 
+def test_the_first_policies_keep_the_contract():
+    """The others act by the same two functions, `best` and `choose`; tests/solve/test_baselines simulates them."""
+    process = ReleaseProcess(MASKED)
+    for policy in islice(policies(process), 4):
+        check_policy(process, policy)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("task", SETTINGS, ids=lambda task: f"{task.model.channel.shape}-{task.bound}")
 def test_every_policy_keeps_the_contract(task):
     process = ReleaseProcess(task)
@@ -56,11 +67,11 @@ def test_every_policy_keeps_the_contract(task):
 
 
 def test_no_protection_never_stops():
-    process = ReleaseProcess(Task(synthetic(), NO_BOUND, horizon=10))
+    process = ReleaseProcess(Task(two_binary_sensors(), NO_BOUND, horizon=10))
     check_policy(process, NoProtection())
     state = process.init(jax.random.key(0)).public
     actions = jax.vmap(lambda key: NoProtection().act(key, state))(jax.random.split(jax.random.key(0), 500))
-    assert set(actions.tolist()) == {0, 1, 2}
+    assert set(actions.tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -165,7 +165,7 @@ def look(process, beliefs):
     return jax.vmap(lambda belief: process.emissions(process.public(belief, jnp.zeros(()))))(beliefs)
 
 
-@pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
+@pytest.mark.parametrize("enforce", [pytest.param("withhold", marks=pytest.mark.slow), "coarsen"])
 def test_all_histories_of_a_small_problem(enforce):
     """Every history of up to four releases, by the process's own rule: its probability and its belief."""
     model = random_model(3, sensors=2, secrets=3, useful=2, symbols=3)
@@ -208,9 +208,8 @@ def test_nothing_is_released_a_hair_below_the_bound():
     assert process.public(belief, jnp.zeros(())).allowed.tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("model", "enforce"), [pytest.param(synthetic, "coarsen", marks=pytest.mark.slow), (tells_both, "withhold")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "enforce"), [(synthetic, "coarsen"), (tells_both, "withhold")])
 def test_contract(model, enforce):
     check_process(ReleaseProcess(Task(model(), ConfidenceBound(0.7), enforce=enforce, horizon=10)))
 
@@ -222,6 +221,7 @@ def random_play(process, keys):
     return play(keys)
 
 
+@pytest.mark.slow
 def test_bounds_below_one_half():
     model = random_model(0, secrets=3, symbols=4)
     model = replace(model, prior=np.full((3, 2), 1 / 6))

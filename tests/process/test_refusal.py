@@ -33,7 +33,7 @@ TASKS = {
     "withhold": Task(two_binary_sensors(), ConfidenceBound(0.6), enforce="withhold", horizon=30),
     "coarsen": Task(two_binary_sensors(), ConfidenceBound(0.6), enforce="coarsen", horizon=30),
 }
-every_enforcement = pytest.mark.parametrize("name", TASKS)
+QUICK = ("mask", "coarsen")
 
 
 class Heedless(Policy):
@@ -44,6 +44,14 @@ class Heedless(Policy):
     def act(self, key, public):
         del key, public
         return jnp.asarray(self.action)
+
+
+@eqx.filter_jit
+def heedless_play(process):
+    def lane(key):
+        return rollout(process, Heedless().act, key, process.init(key), 40)[1]
+
+    return jax.vmap(lane)(jax.random.split(jax.random.key(0), 50))
 
 
 @pytest.mark.parametrize("name", ["mask", pytest.param("coarsen", marks=pytest.mark.slow)])
@@ -58,14 +66,13 @@ def test_repeated_sessions_refuse_it_as_well():
         repeated_sessions(ReleaseProcess(TASKS["coarsen"]), Heedless(), sessions=2, episodes=10, seed=0, carried=True)
 
 
-@every_enforcement
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in TASKS]
+)
 def test_compiled_play_stops_where_a_policy_ignores_what_is_allowed(name):
     process = ReleaseProcess(TASKS[name])
 
-    def lane(key):
-        return rollout(process, Heedless().act, key, process.init(key), 40)[1]
-
-    moments = jax.vmap(lane)(jax.random.split(jax.random.key(0), 50))
+    moments = heedless_play(process)
     refused = ~np.asarray(moments.public.allowed)[..., 0]
     assert refused.any()
     assert np.asarray(moments.terminated)[refused].all()
@@ -73,14 +80,12 @@ def test_compiled_play_stops_where_a_policy_ignores_what_is_allowed(name):
     assert np.asarray(jax.vmap(jax.vmap(process.used))(moments.after.belief, moments.after.spent_bits)).max() < 1
 
 
-@pytest.mark.parametrize("action", [-1, 7])
-def test_an_action_that_does_not_exist_is_refused(action):
+def test_an_action_that_does_not_exist_is_refused():
     process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.9)))
-    sentence = f"Step 0: the policy chose action {action}, which is out of range 0-2"
-    with pytest.raises(InputError, match=sentence):
-        evaluate(process, Heedless(action), 200)
-    with pytest.raises(InputError, match=sentence):
-        process.step(jax.random.key(0), process.init(jax.random.key(0)), jnp.asarray(action))
+    with pytest.raises(InputError, match="Step 0: the policy chose action -1, which is out of range 0-2"):
+        evaluate(process, Heedless(-1), 200)
+    with pytest.raises(InputError, match="Step 0: the policy chose action 7, which is out of range 0-2"):
+        process.step(jax.random.key(0), process.init(jax.random.key(0)), jnp.asarray(7))
 
 
 def test_a_step_by_hand_names_step_and_sensor():
@@ -138,12 +143,7 @@ def test_an_impossible_reading_is_refused_and_never_becomes_a_belief(process):
 
 @pytest.mark.parametrize("process", [replayed_codes, replayed_readings])
 def test_compiled_play_stops_at_an_impossible_reading(process):
-    process = process()
-
-    def lane(key):
-        return rollout(process, Heedless().act, key, process.init(key), 20)[1]
-
-    moments = jax.vmap(lane)(jax.random.split(jax.random.key(0), 50))
+    moments = heedless_play(process())
     assert np.isfinite(moments.after.belief).all()
     assert np.asarray(moments.terminated).any()  # Heedless never stops by itself.
 
