@@ -4,6 +4,7 @@ Results go to stdout (with --json, one object), progress and notes to stderr (wi
 with one sentence and exit code 2. Heavy imports stay inside the commands, so that --help is quick.
 """
 
+import os
 import signal
 import sys
 from typing import Any
@@ -68,6 +69,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         command.run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has seen enough (`| head`). What Python flushes at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(128 + signal.SIGPIPE) from None
     except InputError as error:
         print(f"reticent: {error}", file=sys.stderr)
         raise SystemExit(2) from None
