@@ -293,6 +293,7 @@ def test_an_export_of_another_ledger_repairs_nothing(run):
     assert "Nothing was changed" in out
 
 
+@pytest.mark.slow
 def test_a_database_is_read_like_a_file(run):
     with postgres_server() as server:
         place = server.place()

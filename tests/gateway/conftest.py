@@ -16,7 +16,9 @@ from tests.gateway.places import FilePlace, postgres_server
 def pytest_collection_modifyitems(items):
     for item in items:
         fixtures, parameters = set(getattr(item, "fixturenames", ())), getattr(item, "callspec", None)
-        if fixtures & {"postgres", "mosquitto"} or (parameters and parameters.params.get("place") == "postgres"):
+        if fixtures & {"postgres", "mosquitto", "chromium"} or (
+            parameters and parameters.params.get("place") == "postgres"
+        ):
             item.add_marker("slow")
 
 

@@ -26,7 +26,7 @@ from tests.gateway.brokers import needs_mosquitto
 from tests.gateway.on_broker import Outside, Running, running, until
 from tests.gateway.parts import Place, task, write_policy
 
-pytestmark = needs_mosquitto
+pytestmark = [pytest.mark.slow, needs_mosquitto]
 
 
 def test_many_subjects_end_to_end(tmp_path, mosquitto):

@@ -14,7 +14,7 @@ from reticent.gateway.mqtt import Broker
 from tests.gateway.brokers import Mosquitto, needs_mosquitto
 from tests.gateway.on_broker import Outside, Running, until
 
-pytestmark = needs_mosquitto
+pytestmark = [pytest.mark.slow, needs_mosquitto]
 
 
 def test_username_and_password(tmp_path, monkeypatch):

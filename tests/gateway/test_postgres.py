@@ -211,7 +211,7 @@ def test_a_role_without_rights_is_told(place, postgres):
     place.open().close()
     postgres.ask("CREATE ROLE guest LOGIN")
     try:
-        with pytest.raises(LedgerTrouble, match=r"Grant it what docs/ledger.md says"):
+        with pytest.raises(LedgerTrouble, match=r"Grant it what `reticent docs ledger` says"):
             open_ledger(postgres.address("guest"))
     finally:
         postgres.ask("DROP ROLE guest")
