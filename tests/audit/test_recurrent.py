@@ -35,6 +35,7 @@ def fitted():
     return attacker, right, programs
 
 
+@pytest.mark.slow
 def test_it_learns_an_order_from_few_episodes_and_from_many(fitted):
     _, right, _ = fitted
     # The best that can be is .9; four standard errors of 1,000 episodes are .04.
@@ -42,11 +43,13 @@ def test_it_learns_an_order_from_few_episodes_and_from_many(fitted):
     assert right[1] == pytest.approx(0.9, abs=0.04)
 
 
+@pytest.mark.slow
 def test_seeds_and_sizes_share_one_program(fitted):
     _, _, programs = fitted
     assert programs[0] == programs[1]
 
 
+@pytest.mark.slow
 def test_it_is_never_worse_than_what_it_learned_before(fitted, monkeypatch):
     attacker, right, _ = fitted
     again = Lstm()
@@ -61,6 +64,7 @@ def test_it_is_never_worse_than_what_it_learned_before(fitted, monkeypatch):
     assert balanced_accuracy(again.confidence(judged).fair_guess("secret"), judged.secret) == right[1]
 
 
+@pytest.mark.slow
 def test_who_has_seen_nothing_believes_what_is_usual(fitted):
     attacker, _, _ = fitted
     start = turning(100).until(0)
