@@ -453,7 +453,7 @@ def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
         "exact Bayes is honest",
         "nobody beats exact Bayes",
         "the bound holds",
-        "accuracy does not refute the bound",
+        "accuracy stays within the bound",
     }
     assert len(record["forgotten"]) == len(record["carried"]) == 10
     assert record["carried"][-1]["violation_rate"]["value"] == 0

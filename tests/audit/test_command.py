@@ -39,10 +39,10 @@ def test_a_claim_that_accuracy_refutes_fails_with_a_code_of_its_own(run):
     assert code == 3
     assert out.startswith("It leaks: the strongest of ")
     assert "How to read this: " in out.splitlines()[1]
-    assert "FAIL: accuracy does not refute the bound. The bound 0.6 does not hold: " in out
+    assert "FAIL: accuracy stays within the bound. The bound 0.6 does not hold: " in out
     code, out, _ = run("open.parquet", "--confidence", 0.9)
     assert code == 0
-    assert "pass: accuracy does not refute the bound" in out
+    assert "pass: accuracy stays within the bound" in out
 
 
 def test_what_could_not_be_checked_has_another_code(run):

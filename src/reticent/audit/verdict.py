@@ -236,4 +236,4 @@ def _cheaper(audit: Audit) -> Iterator[str]:
 
 
 # The check that works without a model.
-NOT_REFUTED = "accuracy does not refute the bound"
+NOT_REFUTED = "accuracy stays within the bound"
