@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.broker import BrokerOptions
+from reticent.cli.ledger import LEDGER_ENDING
 from reticent.cli.terminal import say_what_is_assumed
 from reticent.errors import InputError
 
@@ -96,7 +97,7 @@ class Serve:
         runtime = Runtime.load(policy)
         say_what_is_assumed(runtime.task.model)
         with tempfile.TemporaryDirectory() if self.demo else contextlib.nullcontext() as folder:
-            beside = policy.with_suffix(".ledger.db") if folder is None else Path(folder) / "demo.ledger.db"
+            beside = policy.with_suffix(LEDGER_ENDING) if folder is None else Path(folder) / "demo.ledger.db"
             where = self.ledger or str(beside)
             try:
                 ledger = open_ledger(where)

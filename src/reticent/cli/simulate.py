@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 
 from reticent.cli.broker import BrokerOptions
 from reticent.cli.options import check_seed
+from reticent.cli.terminal import say
 from reticent.errors import InputError
 from reticent.gateway.sessions import STAYS
 
@@ -92,10 +93,11 @@ class Simulate:
         from reticent.gateway.sessions import ASSUMPTION
 
         if self.data is None:
-            print(f"reticent: the useful value stays in the next episode with chance {self.stays:g}.", file=sys.stderr)
+            say(f"the useful value stays in the next episode with chance {self.stays:g}.")
         found = forecast_file(self.problem, self.stays) if self.problem.endswith(ENDING) else None
         if found is not None:
-            print(f"reticent: {found.silence}\nreticent: {ASSUMPTION}\nreticent: {found.informed}", file=sys.stderr)
+            for sentence in (found.silence, ASSUMPTION, found.informed):
+                say(sentence)
 
     def _recorded(self, model: "ReleaseModel", folder: Path) -> "Source":
         from reticent.gateway.simulate import Names, Recorded

@@ -79,6 +79,7 @@ class ReleaseModel:
         uniform = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
         prior = uniform if problem.get("prior") is None else _array("prior", problem["prior"])
         fitted = problem.get("fitted")
+        # JSON may hold anything here, a model only what its types allow.
         check_fitted(fitted)
         return cls(prior, channel, secrets, useful, sensors, symbols, fitted)
 
