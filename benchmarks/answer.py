@@ -3,9 +3,10 @@
 import time
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, ReleaseProcess, Task, synthetic, value_iteration
+from reticent import Confidence, Process, Task, synthetic, value_iteration
 from reticent.audit.metrics import summarise
 from reticent.policy.answer import private_task
+from reticent.problem.enforcement import AnswerOnly
 from reticent.solve.answer import EPISODES, MISTAKE, answer
 
 LIMITS, FLOOR = (0.6, 0.8, 0.9, 0.99), 9.2
@@ -14,9 +15,9 @@ EVALUATED, EVALUATION_SEED = 100_000, 20_000
 
 
 def main() -> None:
-    tasks = [Task(synthetic(), ConfidenceBound(limit), enforce="answer") for limit in LIMITS]
+    tasks = [Task(synthetic(), Confidence(limit), enforcement=AnswerOnly()) for limit in LIMITS]
     started = time.perf_counter()
-    private = value_iteration(ReleaseProcess(private_task(tasks[0])))
+    private = value_iteration(Process.of(private_task(tasks[0])))
     trained = time.perf_counter() - started
     rows = []
     for limit, task in zip(LIMITS, tasks, strict=True):

@@ -18,7 +18,7 @@ import polars as pl
 
 from benchmarks.record import save
 from benchmarks.recordings import DATA
-from reticent import ConfidenceBound, InformationBound, OneStepLookahead, ReleaseProcess, Task, synthetic
+from reticent import Confidence, Information, OneStepLookahead, Process, Task, synthetic
 from reticent.audit.audit import audit_traces
 from reticent.audit.findings import NOTHING_LEARNED, percent
 from reticent.audit.play import play, play_readings
@@ -28,9 +28,10 @@ from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
 from reticent.data.readings import Readings, readings, uniform_prior
 from reticent.policy.policy import NoProtection, Policy, RandomSensor
-from reticent.problem.bound import NO_BOUND, Bound
+from reticent.problem.bound import Bound, Unbounded
+from reticent.problem.enforcement import Coarsen, named_enforcement
 from reticent.problem.fit import Codebook, fit_model
-from reticent.process.recorded import Recorded
+from reticent.process.source import FromCodes
 from reticent.study.recordings import QUICK, learn_provider, replayed, standardised, trained_agent
 
 EPISODES, PLANTED_READINGS = 20_000, 3
@@ -49,9 +50,9 @@ def main() -> None:
 
 def verdicts() -> None:
     """An open policy, a silent one, the guarantee, and one whose sensor is chosen by the secret."""
-    free = Task(synthetic(), NO_BOUND, horizon=10)
-    kept = Task(synthetic(), ConfidenceBound(0.9), enforce="coarsen")
-    open_process, kept_process = ReleaseProcess(free), ReleaseProcess(kept)
+    free = Task(synthetic(), Unbounded(), horizon=10)
+    kept = Task(synthetic(), Confidence(0.9), enforcement=Coarsen())
+    open_process, kept_process = Process.of(free), Process.of(kept)
     subjects = {
         "open: ten random readings": (free, play(free, open_process, NoProtection(), EPISODES, 0)[1]),
         "silent": (free, play(free, open_process, RandomSensor(jnp.asarray(0.0)), EPISODES, 0)[1]),
@@ -116,24 +117,24 @@ def recordings(name) -> None:
     def traces(bound: Bound, policy: Policy, seed: int = 0) -> Traces:
         return play_readings(replayed(provider, subject, bound, QUICK), policy, RECORDED_EPISODES, seed, subject)[1]
 
-    random = traces(NO_BOUND, NoProtection(), 1)
-    rows = [_audited("no protection", "-", traces(NO_BOUND, NoProtection()), random)]
+    random = traces(Unbounded(), NoProtection(), 1)
+    rows = [_audited("no protection", "-", traces(Unbounded(), NoProtection()), random)]
     for title, limit, bound in (
-        ("belief-PDRP", "0.65", ConfidenceBound(0.65)),
-        ("belief-PDRP", "0.95", ConfidenceBound(0.95)),
-        ("MI-PDRP", "0.5 bits", InformationBound(0.5)),
+        ("belief-PDRP", "0.65", Confidence(0.65)),
+        ("belief-PDRP", "0.95", Confidence(0.95)),
+        ("MI-PDRP", "0.5 bits", Information(0.5)),
     ):
         agent = trained_agent(provider, scaled.of(held_out), bound, QUICK, 0)
         rows.append(_audited(title, limit, traces(bound, agent), random))
     fitted_to = recorded.of(learned_from + held_out)
     model = fit_model(fitted_to, prior=uniform_prior(fitted_to))
     own = recorded.of(audited)
-    codes = Recorded(jnp.asarray(Codebook.of(model).codes(own.values)), episodes_of(own, QUICK.readings))
+    codes = FromCodes(jnp.asarray(Codebook.of(model).codes(own.values)), episodes_of(own, QUICK.readings))
     for limit in QUICK.guarantee:
-        task = Task(model, ConfidenceBound(limit), QUICK.objective, "coarsen", QUICK.readings)
-        process = ReleaseProcess(task)
+        task = Task(model, Confidence(limit), QUICK.objective, "coarsen", QUICK.readings)
+        process = Process.of(task)
         policy = OneStepLookahead(process, jnp.asarray(1.0))
-        _, released = play(task, process.replaying(codes), policy, RECORDED_EPISODES, 0, own)
+        _, released = play(task, process.reading_from(codes), policy, RECORDED_EPISODES, 0, own)
         rows.append(_audited("guarantee (coarsen)", f"{limit:g}", released, None))
     notes = [
         f"{len(learned_from + held_out)} people to learn belief, model and policies from (the quick setting of "
@@ -188,7 +189,7 @@ def sessions() -> None:
     """The same secret, session after session, at L_B .9."""
     rows = []
     for enforce in ("penalty", "coarsen"):
-        process = ReleaseProcess(Task(synthetic(), ConfidenceBound(0.9), enforce=enforce))
+        process = Process.of(Task(synthetic(), Confidence(0.9), enforcement=named_enforcement(enforce)))
         policy = OneStepLookahead(process, jnp.asarray(1.0))
         for carried in (False, True):
             found = repeated_sessions(process, policy, carried, max(SESSIONS), PEOPLE, 0)
@@ -214,9 +215,9 @@ def sessions() -> None:
 
 def file() -> None:
     """`reticent audit --traces` on large files of another system: no model, symbols only."""
-    task = Task(synthetic(), NO_BOUND, horizon=ROWS_PER_EPISODE)
+    task = Task(synthetic(), Unbounded(), horizon=ROWS_PER_EPISODE)
     count = 10**6 // ROWS_PER_EPISODE
-    _, traces = play(task, ReleaseProcess(task), NoProtection(), count, 0)
+    _, traces = play(task, Process.of(task), NoProtection(), count, 0)
     assert traces.symbol is not None
     names = traces.names
     table = pl.DataFrame(

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, ReleaseProcess, Task, synthetic
+from reticent import Confidence, Process, Task, synthetic
 from reticent.solve.a2c import Recipe, TrainState, advance, initialise
 
 LIMITS, UPDATES, TOTAL, REPEATS = (0.8, 0.9, 0.99), 12, 240, 3
@@ -18,7 +18,7 @@ RECIPE = Recipe()
 
 
 def main() -> None:
-    processes = [ReleaseProcess(Task(synthetic(), ConfidenceBound(limit))) for limit in LIMITS]
+    processes = [Process.of(Task(synthetic(), Confidence(limit))) for limit in LIMITS]
     states = [initialise(process, RECIPE, 0) for process in processes]
     together = eqx.tree_at(lambda process: process.limit, processes[0], jnp.asarray(LIMITS))
     only_limit = eqx.tree_at(
@@ -47,7 +47,7 @@ def main() -> None:
     save("batching", "Training several bounds", ["how", "steps/s in all", "ratio"], rows, [note])
 
 
-def _train(process: ReleaseProcess, state: TrainState) -> jax.Array:
+def _train(process: Process, state: TrainState) -> jax.Array:
     return advance(process, RECIPE, state, jnp.asarray(UPDATES), jnp.asarray(TOTAL))[0].update
 
 
@@ -62,7 +62,7 @@ def _speed(run: Callable[[], None]) -> float:
 
 def _on_one_core(core: int) -> float:
     os.sched_setaffinity(0, {core})
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMITS[0])))
+    process = Process.of(Task(synthetic(), Confidence(LIMITS[0])))
     state = initialise(process, RECIPE, 0)
     return _speed(lambda: jax.block_until_ready(_train(process, state)))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, ReleaseModel, ReleaseProcess, Task, synthetic
+from reticent import Confidence, Process, ReleaseModel, Task, synthetic
 from reticent.estimate import Estimate
 from reticent.solve.certificate import CONTROLLED_EPISODES, ceiling, dual_floor
 from reticent.solve.lattice import solve_lattice
@@ -36,7 +36,7 @@ def large() -> None:
     rows = []
     for limit, asked in ASKED.items():
         started = time.perf_counter()
-        lower, upper = _certify(ReleaseProcess(Task(synthetic(), ConfidenceBound(limit))), DEFAULT, DRAWS, 0)
+        lower, upper = _certify(Process.of(Task(synthetic(), Confidence(limit))), DEFAULT, DRAWS, 0)
         seconds = time.perf_counter() - started
         gap = 1 - lower.value / upper.value
         cells = ["none" if limit > 1 else f"{limit:g}", _interval(lower), _interval(upper)]
@@ -54,9 +54,9 @@ def tiny() -> None:
     """Floor and ceiling against the exact optimum of random problems."""
     rows, missed = [], 0
     for seed in range(TINY):
-        task = Task(_random_model(seed), ConfidenceBound(TINY_LIMIT))
+        task = Task(_random_model(seed), Confidence(TINY_LIMIT))
         exact = solve_lattice(task)
-        lower, upper = _certify(ReleaseProcess(task), QUICK, TINY_DRAWS, seed)
+        lower, upper = _certify(Process.of(task), QUICK, TINY_DRAWS, seed)
         # The floor's own mean lies below the optimum, the ceiling's above: an interval misses if it says otherwise.
         misses = (lower.low > exact.upper) + (upper.high < exact.lower)
         missed += misses
@@ -74,7 +74,7 @@ def tiny() -> None:
     save("certificate-tiny", "Certificates held against exact solutions", headings, rows, notes)
 
 
-def _certify(process: ReleaseProcess, settings: Settings, draws: int, seed: int) -> tuple[Estimate, Estimate]:
+def _certify(process: Process, settings: Settings, draws: int, seed: int) -> tuple[Estimate, Estimate]:
     policy = sharp_policy(process, seed, settings)
     lower, _, _ = dual_floor(process, policy.value, draws, seed)
     return lower, ceiling(process, policy, CONTROLLED_EPISODES, seed, policy.value)

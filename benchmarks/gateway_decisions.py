@@ -51,10 +51,10 @@ def _policies() -> list[tuple[str, str, Any]]:
     from reticent.policy.network import Network
     from reticent.policy.saved import policy_file
     from reticent.policy.settings import Inputs
-    from reticent.problem.bound import ConfidenceBound, InformationBound
+    from reticent.problem.bound import Confidence, Information
     from reticent.problem.synthetic import synthetic
     from reticent.problem.task import Enforcement, Task
-    from reticent.process.release import ReleaseProcess
+    from reticent.process.process import Process
 
     found = []
     cases: list[tuple[Inputs, Enforcement]] = [
@@ -64,15 +64,15 @@ def _policies() -> list[tuple[str, str, Any]]:
         ("rich", "coarsen"),
     ]
     for inputs, enforce in cases:
-        bound = InformationBound(LIMIT_BITS) if enforce == "mask" else ConfidenceBound(LIMIT)
-        task = Task(synthetic(), bound, enforce=enforce)
-        features = Features(ReleaseProcess(task), inputs)
+        bound = Information(LIMIT_BITS) if enforce == "mask" else Confidence(LIMIT)
+        task = Task(synthetic(), bound, enforcement=named_enforcement(enforce))
+        features = Features(Process.of(task), inputs)
         network = Network(features.size, 4, 128, jax.random.key(0))
         file = policy_file(Actor(network, features, True), task, {"width": 128}, {})
         found.append((f"actor, {inputs}", enforce, file))
     for kernels in ("label", "value"):
-        task = Task(synthetic(), ConfidenceBound(LIMIT), enforce="coarsen")
-        process = ReleaseProcess(task)
+        task = Task(synthetic(), Confidence(LIMIT), enforcement=Coarsen())
+        process = Process.of(task)
         policy = lookahead_policy(process, value_network(process, 64, jax.random.key(0)), kernels)
         file = policy_file(policy, task, {"width": 64, "kernels": kernels}, {})
         found.append((f"lookahead, {kernels} kernels", "coarsen", file))

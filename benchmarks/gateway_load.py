@@ -25,7 +25,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 from benchmarks.record import save
 from reticent.gateway.mqtt import AT_ONCE
 from reticent.gateway.simulate import Drawn, line
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
+from reticent.problem.enforcement import Coarsen, Mask
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
@@ -41,8 +42,8 @@ SECONDS_BETWEEN_READINGS = 20
 SILENT_SECONDS = 30.0
 BROKER = ["allow_anonymous true", "set_tcp_nodelay true"]
 TASKS = {
-    "information, mask": Task(synthetic(), InformationBound(1e6), enforce="mask", horizon=10),
-    "confidence, coarsen": Task(synthetic(), ConfidenceBound(0.8), enforce="coarsen", horizon=10),
+    "information, mask": Task(synthetic(), Information(1e6), enforcement=Mask(), horizon=10),
+    "confidence, coarsen": Task(synthetic(), Confidence(0.8), enforcement=Coarsen(), horizon=10),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.record import RESULTS, save
-from reticent.problem.bound import NO_BOUND
+from reticent.problem.bound import Unbounded
 from reticent.problem.task import Enforcement
 from reticent.study.cell import AGENT, VALUE_ITERATION, VALUE_KERNELS, Cell, agent_steps
 from reticent.study.run import run_study
@@ -68,7 +68,7 @@ def _cell(policy: str, enforce: Enforcement, limit: float | None) -> Cell:
     effort = agent_steps(STEPS) if policy == AGENT else ROUNDS.get((enforce, policy), 0)
     # Decisions with value kernels take several times as long.
     episodes = EPISODES // 4 if policy == VALUE_KERNELS else EPISODES
-    kind, limit = ("none", NO_BOUND.limit) if limit is None else ("confidence", limit)
+    kind, limit = ("none", Unbounded().limit) if limit is None else ("confidence", limit)
     return Cell(policy, kind, limit, enforce, 50.0, 0, effort, episodes)
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.optimize import linprog
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, OneStepLookahead, ReleaseProcess, Task, synthetic
+from reticent import Confidence, OneStepLookahead, Process, Task, synthetic
 from reticent.policy.lookahead import lookahead_policy, value_network
+from reticent.problem.enforcement import named_enforcement
 from reticent.problem.task import Enforcement
 from reticent.process.guarantee import Coarsen, Safety, Withhold
 from reticent.process.linear_program import cheapest_kernels
@@ -97,7 +98,7 @@ def decisions() -> None:
         ("value kernels", "coarsen", "value"),
     ]
     for name, enforce, kernels in cases:
-        process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMIT), enforce=enforce))
+        process = Process.of(Task(synthetic(), Confidence(LIMIT), enforcement=named_enforcement(enforce)))
         policy = OneStepLookahead(process, jnp.asarray(2.0))
         if kernels in ("label", "value"):
             policy = lookahead_policy(process, value_network(process, 64, jax.random.key(0)), kernels)
@@ -123,7 +124,7 @@ def throughput() -> None:
     """Environment steps per second of A2C in each process, after compilation."""
     rows, recipe = [], RECIPES["default"]
     for enforce in ("penalty", "withhold", "coarsen"):
-        process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMIT), enforce=enforce))
+        process = Process.of(Task(synthetic(), Confidence(LIMIT), enforcement=named_enforcement(enforce)))
         marks = []
         for state, _ in training(process, recipe, initialise(process, recipe, 0), 20 * recipe.steps_per_update):
             marks.append((time.perf_counter(), int(state.update) * recipe.steps_per_update))

@@ -4,7 +4,7 @@ import resource
 import time
 
 from benchmarks.record import save
-from reticent import NO_BOUND, ConfidenceBound, Objective, Task, solve_lattice
+from reticent import Confidence, Objective, Task, Unbounded, solve_lattice
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.solve.lattice import Bracket
 
@@ -14,12 +14,12 @@ REFERENCE = {0.6: 12.883022, 0.7: 7.740456, 0.8: 7.342248, 0.9: 7.197961, None: 
 def main() -> None:
     rows = []
     for limit, value in REFERENCE.items():
-        bound = NO_BOUND if limit is None else ConfidenceBound(limit)
+        bound = Unbounded() if limit is None else Confidence(limit)
         name = "no bound" if limit is None else f"L_B {limit:g}"
         row, bracket = _timed(f"P1, {name}, reference {value}", Task(two_binary_sensors(), bound))
         row.append(f"{max(abs(bracket.lower - value), abs(bracket.upper - value)):.0e}")
         rows.append(row)
-    cheap = Task(two_binary_sensors(), NO_BOUND, Objective(time_cost=0.02))
+    cheap = Task(two_binary_sensors(), Unbounded(), Objective(time_cost=0.02))
     row, _ = _timed("P1 without bound, C_T 0.02, 214 releases", cheap, horizon=214)
     rows.append([*row, "-"])
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

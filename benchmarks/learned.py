@@ -9,15 +9,15 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, InformationBound, synthetic
+from reticent import Confidence, Information, synthetic
 from reticent.audit.recurrent import final_beliefs
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.belief.generator import Generator
 from reticent.belief.information import secret_information_bits
 from reticent.belief.learn import Examples, Settings, learn_belief, learn_generator, stretches
-from reticent.belief.lstm import LstmProvider
-from reticent.belief.provider import BayesProvider
+from reticent.belief.lstm import LstmFilter
 from reticent.data.readings import ReadingKind, Readings
-from reticent.process.replay import ReplayProcess
+from reticent.process.process import Process
 from reticent.solve.a2c import Recipe, advance, initialise
 
 PLACES = np.linspace(-4.5, 7.5, 50)
@@ -56,9 +56,9 @@ def recorded(people: int, length: int, seed: int) -> Readings:
 def main() -> None:
     model = synthetic()
     places = jnp.asarray(np.broadcast_to(PLACES[None, :, None], (3, 50, 1)))
-    bayes = BayesProvider(jnp.asarray(model.prior), jnp.asarray(model.channel), places)
+    bayes = NearestSymbolFilter(jnp.asarray(model.prior), jnp.asarray(model.channel), places)
     source, held_out = (stretches(recorded(4, 4000, seed), LEARNING.readings) for seed in (0, 1))
-    fresh = LstmProvider(bayes.prior, 3, 1, jax.random.key(0), twins=32)
+    fresh = LstmFilter(bayes.prior, 3, 1, jax.random.key(0), twins=32)
     provider = learn_belief(source, held_out, fresh, 0, LEARNING)
     generator = learn_generator(source, held_out, Generator(3, 3, 3, 1, jax.random.key(1)), 0, LEARNING)
     provider = provider.with_law(generator.law())
@@ -71,10 +71,10 @@ def main() -> None:
     ]
     save("learned", "Learned beliefs beside the truth", ["what", "learned", "exact", "difference"], rows, notes)
     # With as many draws per estimate as in training; its speed does not depend on what was learned.
-    _speed(LstmProvider(bayes.prior, 3, 1, jax.random.key(0)).with_law(generator.law()))
+    _speed(LstmFilter(bayes.prior, 3, 1, jax.random.key(0)).with_law(generator.law()))
 
 
-def _beliefs(provider: LstmProvider, bayes: BayesProvider) -> list[list[str]]:
+def _beliefs(provider: LstmFilter, bayes: NearestSymbolFilter) -> list[list[str]]:
     examples = stretches(recorded(2, 4000, 7), 10).draw(jax.random.key(5), JUDGED, 10)
     rows = []
     for length in (1, 3, 5, 10):
@@ -88,9 +88,9 @@ def _beliefs(provider: LstmProvider, bayes: BayesProvider) -> list[list[str]]:
     return rows
 
 
-def _information(provider: LstmProvider, bayes: BayesProvider) -> list[list[str]]:
+def _information(provider: LstmFilter, bayes: NearestSymbolFilter) -> list[list[str]]:
     keys = jax.random.split(jax.random.key(1), ESTIMATES)
-    estimate = eqx.filter_jit(lambda keys: jax.vmap(provider.information_bits, (0, None))(keys, provider.start()))
+    estimate = eqx.filter_jit(lambda keys: jax.vmap(provider.information_bits, (0, None))(keys, provider.initial()))
     bits = np.asarray(estimate(keys))
     exact = np.asarray(secret_information_bits(bayes.prior, bayes.channel))
     reach = stats.norm.ppf(0.975) * bits.std(0, ddof=1) / np.sqrt(ESTIMATES)
@@ -100,12 +100,12 @@ def _information(provider: LstmProvider, bayes: BayesProvider) -> list[list[str]
     ]
 
 
-def _speed(provider: LstmProvider) -> None:
+def _speed(provider: LstmFilter) -> None:
     rows = []
     for people in (2, 20, 200):
         streams = recorded(people, 200, 3)
-        for bound in (ConfidenceBound(0.8), InformationBound(1.0)):
-            process = ReplayProcess(provider, streams, bound)
+        for bound in (Confidence(0.8), Information(1.0)):
+            process = Process.over(provider, streams, bound)
             state, total = initialise(process, RECIPE, 0), jnp.asarray(100)
             state, _ = advance(process, RECIPE, state, jnp.asarray(4), total)
             started = time.perf_counter()
@@ -113,7 +113,7 @@ def _speed(provider: LstmProvider) -> None:
             jax.block_until_ready(progress)
             speed = 4 * RECIPE.steps_per_update / (time.perf_counter() - started)
             held = sum(leaf.nbytes for leaf in jax.tree.leaves(eqx.filter(process, eqx.is_array)))
-            name = "confidence" if isinstance(bound, ConfidenceBound) else "information"
+            name = "confidence" if isinstance(bound, Confidence) else "information"
             rows.append([f"{9 * people:,}", name, f"{len(streams.stream):,}", f"{held / 1e6:.1f} MB", f"{speed:,.0f}"])
     notes = [
         "A2C in the replay process with the LSTM belief, training included; the memory is that of the process, "

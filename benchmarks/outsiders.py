@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 import reticent.gym  # noqa: F401  (registers the environments)
 from benchmarks.record import save
-from reticent import ConfidenceBound, ReleaseProcess, Task, synthetic
+from reticent import Confidence, Process, Task, synthetic
 from reticent.cores import cores
 from reticent.gym import sb3_vec_env
 from reticent.solve.a2c import PAPER, Recipe, advance, initialise
@@ -117,7 +117,7 @@ def _network(inputs: int, outputs: int) -> torch.nn.Module:
 
 
 def _ours(recipe: Recipe) -> float:
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(LIMIT)))
+    process = Process.of(Task(synthetic(), Confidence(LIMIT)))
 
     def learning() -> Iterator[int]:
         state, updates, total = initialise(process, recipe, 0), 10, jax.numpy.asarray(10_000)

@@ -5,7 +5,7 @@ import time
 import jax.numpy as jnp
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, InformationBound, OneStepLookahead, ReleaseProcess, Task, evaluate, synthetic
+from reticent import Confidence, Information, OneStepLookahead, Process, Task, evaluate, synthetic
 from reticent.solve.a2c import RECIPES, RecipeName, initialise, policy_of, training
 
 STEPS, EPISODES = 1_000_000, 100_000
@@ -25,8 +25,8 @@ CASES.append(("L_B", 0.99, "paper"))
 def main() -> None:
     rows = []
     for kind, limit, recipe_name in CASES:
-        bound = ConfidenceBound(limit) if kind == "L_B" else InformationBound(limit)
-        process, recipe = ReleaseProcess(Task(synthetic(), bound)), RECIPES[recipe_name]
+        bound = Confidence(limit) if kind == "L_B" else Information(limit)
+        process, recipe = Process.of(Task(synthetic(), bound)), RECIPES[recipe_name]
         state = initialise(process, recipe, 0)
         marks = []
         for reached, _ in training(process, recipe, state, STEPS):

@@ -20,7 +20,7 @@ from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.vec_env import VecNormalize
 
 from benchmarks.record import FOLDER, RESULTS, save
-from reticent import ConfidenceBound, InformationBound, ReleaseProcess, Task, synthetic
+from reticent import Confidence, Information, Process, Task, synthetic
 from reticent.gym import OutsidePolicy, from_sb3, sb3_vec_env
 from reticent.policy.policy import Policy
 from reticent.problem.bound import Bound
@@ -31,9 +31,9 @@ from reticent.solve.value_iteration import Settings, initialise, iterate
 from reticent.solve.value_iteration import policy_of as iterated_policy
 
 CASES: dict[str, Bound] = {
-    "L_B 0.9": ConfidenceBound(0.9),
-    "L_B 0.99": ConfidenceBound(0.99),
-    "1 bit": InformationBound(1.0),
+    "L_B 0.9": Confidence(0.9),
+    "L_B 0.99": Confidence(0.99),
+    "1 bit": Information(1.0),
 }
 WITHIN = (0.05, 0.02, 0.01)
 KEPT = RESULTS / "race"
@@ -43,7 +43,7 @@ OUR_STEPS, OUR_ROUNDS = 2_000_000, 150
 OUTSIDE_SECONDS, FIRST_PIECE, GROWTH = 100.0, 50_000, 1.5
 ENVIRONMENTS, WIDTH = 64, 256
 NETWORKS = {"net_arch": [WIDTH, WIDTH], "activation_fn": torch.nn.LeakyReLU}
-Contender = Callable[[ReleaseProcess], Iterator[Policy]]
+Contender = Callable[[Process], Iterator[Policy]]
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def floors() -> None:
         if (KEPT / f"{case}.json").exists():
             continue
         floored, floor_of = floor_task(task_of(case))
-        sharp = sharp_policy(ReleaseProcess(floored))
+        sharp = sharp_policy(Process.of(floored))
         lower, _, _ = dual_floor(sharp.process, sharp.value, DRAWS, 0)
         (KEPT / f"{case}.json").write_text(json.dumps({"floor_of": floor_of, **vars(lower)}, indent=1) + "\n")
         print(case, lower, floor_of, file=sys.stderr, flush=True)
@@ -75,7 +75,7 @@ def race(cases: list[str]) -> None:
     kept = KEPT / "points.json"
     points = [p for p in json.loads(kept.read_text()) if p["case"] not in cases] if kept.exists() else []
     for case in cases:
-        process = ReleaseProcess(task_of(case))
+        process = Process.of(task_of(case))
         iterated = list(_timed(_iteration(process)))
         value = iterated[-1][1].value  # type: ignore[attr-defined]
         for name, contender in CONTENDERS.items():
@@ -175,7 +175,7 @@ def _timed(pieces: Iterator[Policy]) -> Iterator[tuple[float, Policy]]:
         yield spent, policy
 
 
-def _agent(process: ReleaseProcess) -> Iterator[Policy]:
+def _agent(process: Process) -> Iterator[Policy]:
     recipe = a2c.Recipe()
     pieces = a2c.training(process, recipe, a2c.initialise(process, recipe, 0), OUR_STEPS)
     for piece, (state, _) in enumerate(pieces, 1):
@@ -184,7 +184,7 @@ def _agent(process: ReleaseProcess) -> Iterator[Policy]:
             yield a2c.policy_of(process, recipe, state)
 
 
-def _iteration(process: ReleaseProcess) -> Iterator[Policy]:
+def _iteration(process: Process) -> Iterator[Policy]:
     settings = Settings(rounds=OUR_ROUNDS, tolerance=0.0)
     for state, _ in iterate(process, settings, initialise(process, settings, 0)):
         if int(state.round) in (5, 10, 20, 35, 60, 100, settings.rounds):
@@ -195,7 +195,7 @@ PPO_STEPS, PPO_BATCH = 64, 1024
 
 
 def _outside(make: Callable[..., Any], **settings: Any) -> Contender:
-    def contender(process: ReleaseProcess) -> Iterator[Policy]:
+    def contender(process: Process) -> Iterator[Policy]:
         torch.set_num_threads(1)
         environments = sb3_vec_env("reticent/Problem-v0", ENVIRONMENTS, problem=process, inputs="rich")
         scaled = VecNormalize(environments, norm_obs=False, gamma=1.0)

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, Objective, OneStepLookahead, ReleaseProcess, Task
+from reticent import Confidence, Objective, OneStepLookahead, Process, Task
 from reticent.audit.attackers import retrained
 from reticent.audit.measures import balanced_accuracy
 from reticent.audit.play import play
@@ -31,7 +31,7 @@ from reticent.data.load import Source, load
 from reticent.data.portions import portions, rotations
 from reticent.data.readings import ReadingKind, Readings, readings, uniform_prior
 from reticent.problem.fit import Codebook, fit_model
-from reticent.process.recorded import Recorded
+from reticent.process.source import FromCodes
 from reticent.report.recordings import HEADINGS, recordings_table
 from reticent.study.recordings import QUICK, study_recordings
 
@@ -148,12 +148,12 @@ def _guaranteed(recorded: Readings, fitted, attackers, measured, seed: int):
     codebook = Codebook.of(model)
 
     def traces(people, limit: float, horizon: int, number: int) -> Traces:
-        task = Task(model, ConfidenceBound(limit), OBJECTIVE, "coarsen", horizon)
-        process, own = ReleaseProcess(task), recorded.of(people)
+        task = Task(model, Confidence(limit), OBJECTIVE, "coarsen", horizon)
+        process, own = Process.of(task), recorded.of(people)
         # The same starts whatever the horizon, so that one compiled program serves all.
-        codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, max(HORIZONS)))
+        codes = FromCodes(jnp.asarray(codebook.codes(own.values)), episodes_of(own, max(HORIZONS)))
         policy = OneStepLookahead(process, jnp.asarray(1.0))
-        return play(task, process.replaying(codes), policy, EPISODES, 2 * seed + number, own)[1]
+        return play(task, process.reading_from(codes), policy, EPISODES, 2 * seed + number, own)[1]
 
     best, trained_on = None, None
     for limit, horizon in product(LIMITS, HORIZONS):

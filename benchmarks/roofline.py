@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.record import save
-from reticent import ConfidenceBound, ReleaseProcess, Task, synthetic
+from reticent import Confidence, Process, Task, synthetic
 from reticent.policy.actor import Features
 from reticent.policy.network import Network
 from reticent.solve.a2c import PAPER, Recipe, advance, initialise
@@ -36,7 +36,7 @@ def main() -> None:
     def add(what: str, speed: str, rate: float) -> None:
         rows.append([what, speed, f"{rate / 1e9:.0f}", f"{rate / best:.0%}"])
 
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(0.9)))
+    process = Process.of(Task(synthetic(), Confidence(0.9)))
     paces = jnp.asarray(UPDATES), jnp.asarray(100)
     for name, recipe in RECIPES.items():
         inputs, outputs = Features(process, recipe.inputs).size, process.sensors + 1

@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from benchmarks.record import FOLDER, save
-from reticent import ConfidenceBound, ReleaseModel, ReleaseProcess, Task
+from reticent import Confidence, Process, ReleaseModel, Task
 from reticent.policy.policy import RandomSensor
+from reticent.problem.enforcement import Coarsen
 from reticent.process.rollout import begin, rollout, simulate
 from reticent.solve.a2c import Recipe, advance, initialise
 
@@ -68,8 +69,8 @@ def _model(secrets: int, sensors: int, symbols: int) -> ReleaseModel:
 
 
 def _speeds(model: ReleaseModel) -> dict[str, float]:
-    penalty = ReleaseProcess(Task(model, ConfidenceBound(0.9)))
-    coarsen = ReleaseProcess(Task(model, ConfidenceBound(0.9), enforce="coarsen", horizon=10))
+    penalty = Process.of(Task(model, Confidence(0.9)))
+    coarsen = Process.of(Task(model, Confidence(0.9), enforcement=Coarsen(), horizon=10))
     return {
         "releases/s, penalty": _play(penalty, 64),
         "releases/s, coarsen": _play(coarsen, 3),
@@ -77,20 +78,20 @@ def _speeds(model: ReleaseModel) -> dict[str, float]:
     }
 
 
-def _play(process: ReleaseProcess, steps: int) -> float:
+def _play(process: Process, steps: int) -> float:
     """Releases per second, in lanes side by side. A policy that is sure early keeps all problems' episodes as short."""
     act, keys = RandomSensor(jnp.asarray(0.9)).act, jax.random.split(jax.random.key(0), LANES)
     states = begin(process, keys)
 
     @eqx.filter_jit
-    def play(process: ReleaseProcess) -> jax.Array:
+    def play(process: Process) -> jax.Array:
         _, moments = jax.vmap(lambda key, state: rollout(process, act, key, state, steps))(keys, states)
         return jnp.sum(moments.action < process.sensors)
 
     return float(play(process)) / _seconds(lambda: jax.block_until_ready(play(process)))
 
 
-def _training(process: ReleaseProcess) -> float:
+def _training(process: Process) -> float:
     state = initialise(process, RECIPE, 0)
 
     def run() -> None:
@@ -101,7 +102,7 @@ def _training(process: ReleaseProcess) -> float:
 
 def _episodes() -> list[dict[str, Any]]:
     """Episodes per second against how many are asked for."""
-    process = ReleaseProcess(Task(_model(**BASE), ConfidenceBound(0.9)))
+    process = Process.of(Task(_model(**BASE), Confidence(0.9)))
     act = RandomSensor(jnp.asarray(0.9)).act
     points = []
     for count in (8_192, 32_768, 131_072):

@@ -104,7 +104,7 @@ def test_solve_says_it_in_words(run):
         (("train", "p1.json", "--confidence", 0.8, "--steps", 0, "-o", "x"), "--steps must be at least 1"),
         (("train", "p1.json", "--confidence", 0.8, "--rounds", 0, "-o", "x"), "--rounds must be at least 1"),
         (("train", "p1.json", "--confidence", 0.8, "--tolerance", -1, "-o", "x"), "--tolerance must be zero"),
-        (("train", "p1.json", "--information", 0.8, "--enforce", "coarsen", "-o", "x"), "enforced by one of"),
+        (("train", "p1.json", "--information", 0.8, "--enforce", "coarsen", "-o", "x"), "does not limit the posterior"),
         (("train", "p1.json", "--confidence", 0.8, "--kernels", "value", "-o", "x"), "--kernels value needs"),
         (("train", "p1.json", "--confidence", 0.8, "--enforce", "answer", "-o", "x"), "answer needs --method"),
         (("evaluate", "p1.json", "--traces", "no/where.parquet"), "There is no folder 'no'"),

@@ -13,12 +13,23 @@ if TYPE_CHECKING:
     from reticent.policy.heuristics import OneStepLookahead
     from reticent.policy.policy import Policy
     from reticent.policy.store import PolicyFile
-    from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
+    from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, PosteriorBound, Unbounded
+    from reticent.problem.enforcement import (
+        AnswerOnly,
+        Coarsen,
+        Enforcement,
+        Lagrangian,
+        Mask,
+        PaperCost,
+        Penalty,
+        Promise,
+        Withhold,
+    )
     from reticent.problem.model import ReleaseModel, read_problem
     from reticent.problem.objective import Objective
     from reticent.problem.synthetic import synthetic
     from reticent.problem.task import Task
-    from reticent.process.release import ReleaseProcess
+    from reticent.process.process import Process
     from reticent.solve.a2c import train
     from reticent.solve.answer import answer
     from reticent.solve.certificate import Certificate, certify
@@ -28,20 +39,31 @@ if TYPE_CHECKING:
 __version__ = "0.4.0"
 
 _HOME = {
+    "AnswerOnly": "problem.enforcement",
+    "Bound": "problem.bound",
     "Certificate": "solve.certificate",
-    "ConfidenceBound": "problem.bound",
+    "Coarsen": "problem.enforcement",
+    "Confidence": "problem.bound",
+    "Enforcement": "problem.enforcement",
     "Evaluation": "audit.metrics",
-    "ExpectedInformationBound": "problem.bound",
-    "InformationBound": "problem.bound",
+    "ExpectedInformation": "problem.bound",
+    "Information": "problem.bound",
     "InputError": "errors",
-    "NO_BOUND": "problem.bound",
+    "Lagrangian": "problem.enforcement",
+    "Mask": "problem.enforcement",
     "Objective": "problem.objective",
     "OneStepLookahead": "policy.heuristics",
+    "PaperCost": "problem.enforcement",
+    "Penalty": "problem.enforcement",
     "Policy": "policy.policy",
     "PolicyFile": "policy.store",
+    "PosteriorBound": "problem.bound",
+    "Process": "process.process",
+    "Promise": "problem.enforcement",
     "ReleaseModel": "problem.model",
-    "ReleaseProcess": "process.release",
     "Task": "problem.task",
+    "Unbounded": "problem.bound",
+    "Withhold": "problem.enforcement",
     "answer": "solve.answer",
     "certify": "solve.certificate",
     "evaluate": "audit.metrics",
@@ -53,20 +75,31 @@ _HOME = {
 }
 
 __all__ = [
-    "NO_BOUND",
+    "AnswerOnly",
+    "Bound",
     "Certificate",
-    "ConfidenceBound",
+    "Coarsen",
+    "Confidence",
+    "Enforcement",
     "Evaluation",
-    "ExpectedInformationBound",
-    "InformationBound",
+    "ExpectedInformation",
+    "Information",
     "InputError",
+    "Lagrangian",
+    "Mask",
     "Objective",
     "OneStepLookahead",
+    "PaperCost",
+    "Penalty",
     "Policy",
     "PolicyFile",
+    "PosteriorBound",
+    "Process",
+    "Promise",
     "ReleaseModel",
-    "ReleaseProcess",
     "Task",
+    "Unbounded",
+    "Withhold",
     "answer",
     "certify",
     "evaluate",

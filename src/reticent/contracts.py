@@ -14,7 +14,7 @@ LANES, STEPS = 64, 25
 
 
 def check_process(process: Process, seed: int = 0) -> None:
-    """Random play keeps beliefs on the simplex, the ledger growing, costs finite, and ends each episode in one way."""
+    """Random play: beliefs on the simplex, spent information that grows, finite costs, one end of each episode."""
 
     def act(key, public):
         return jax.random.categorical(key, jnp.where(public.allowed, 0.0, -jnp.inf))
@@ -23,11 +23,10 @@ def check_process(process: Process, seed: int = 0) -> None:
     belief = np.asarray(moments.after.belief)
     assert (belief >= 0).all(), "A belief is negative."
     assert np.allclose(belief.sum((-2, -1)), 1), "A belief does not sum to one."
-    assert (np.asarray(moments.after.spent_bits) >= np.asarray(moments.public.spent_bits)).all(), "The ledger shrank."
+    assert (np.asarray(moments.after.spent_bits) >= np.asarray(moments.public.spent_bits)).all(), "Spent bits shrank."
     assert np.isfinite(moments.cost).all(), "A cost is not finite."
     # A price on what was said pays back where the secret is less sure than at first.
-    priced = process.enforce == "multiplier"
-    assert priced or (np.asarray(moments.cost) >= 0).all(), "A cost is negative."
+    assert process.enforcement.priced or (np.asarray(moments.cost) >= 0).all(), "A cost is negative."
     assert not (moments.terminated & moments.truncated).any(), "An episode was terminated and truncated at once."
     assert np.asarray(moments.public.allowed)[..., -1].all(), "Stop was not allowed."
 

@@ -19,29 +19,28 @@ from reticent.audit.observers import Everything, SensorAlone, StepAlone, observe
 from reticent.audit.play import play, play_readings
 from reticent.audit.recurrent import Lstm, examples_of, final_beliefs
 from reticent.audit.traces import NOTHING, Names, Traces, joined
-from reticent.belief.provider import BayesProvider
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import NO_BOUND
+from reticent.problem.bound import Unbounded
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
-from reticent.process.replay import ReplayProcess
+from reticent.process.process import Process
 from tests.streams import places_of, readings_of
 
 MODEL = two_binary_sensors()
-BAYES = BayesProvider(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
+BAYES = NearestSymbolFilter(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
 LEARNED = (Counting, Logistic, BoostedTrees, NGrams)
 
 
 def raw(people=2, count=2000, seed=0):
     streams = readings_of(MODEL, places_of(MODEL), people=people, length=300, seed=seed)
-    process = ReplayProcess(BAYES, streams, NO_BOUND, horizon=5)
+    process = Process.over(BAYES, streams, Unbounded(), horizon=5)
     return play_readings(process, RandomSensor(jnp.asarray(0.95)), count, seed, streams)
 
 
 def sent(count=2000, seed=0, horizon=5):
-    task = Task(MODEL, NO_BOUND, horizon=horizon)
-    return play(task, ReleaseProcess(task), RandomSensor(jnp.asarray(0.95)), count, seed)
+    task = Task(MODEL, Unbounded(), horizon=horizon)
+    return play(task, Process.of(task), RandomSensor(jnp.asarray(0.95)), count, seed)
 
 
 def symbols(symbol, secret, sensor=None, count=4):
@@ -62,7 +61,7 @@ def test_traces_say_what_was_released():
 
 def test_readings_know_whose_they_are():
     streams = readings_of(MODEL, places_of(MODEL), people=3, length=50, seed=0)
-    process = ReplayProcess(BAYES, streams, NO_BOUND, horizon=5)
+    process = Process.over(BAYES, streams, Unbounded(), horizon=5)
     records, found = play_readings(process, RandomSensor(jnp.asarray(2.0)), 200, 0, streams)
     row = np.asarray(records.row)
     assert found.reading is not None

@@ -17,20 +17,21 @@ from reticent.audit.verdict import NOT_REFUTED, Outcome
 from reticent.errors import InputError
 from reticent.estimate import exact
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import NO_BOUND, ConfidenceBound
+from reticent.problem.bound import Confidence, Unbounded
+from reticent.problem.enforcement import Withhold
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 
 MODEL = two_binary_sensors()
-FREE = Task(MODEL, NO_BOUND, horizon=4)
-KEPT = Task(MODEL, ConfidenceBound(0.8), enforce="withhold", horizon=4)
+FREE = Task(MODEL, Unbounded(), horizon=4)
+KEPT = Task(MODEL, Confidence(0.8), enforcement=Withhold(), horizon=4)
 pytestmark = pytest.mark.usefixtures("quick_attackers")
 
 
 def released(task, count=3000, seed=0, threshold=0.95):
-    return play(task, ReleaseProcess(task), RandomSensor(jnp.asarray(threshold)), count, seed)[1]
+    return play(task, Process.of(task), RandomSensor(jnp.asarray(threshold)), count, seed)[1]
 
 
 def test_an_open_policy_is_found_open_and_bayes_is_honest():
@@ -90,7 +91,7 @@ def test_the_bound_is_checked_under_a_guarantee():
     # Nothing happened in 1,500 judged episodes: the interval says how often it may yet.
     assert any("reaches the bound 0.8 in 0.0 % [0.0, 0.2]" in sentence for sentence in found.verdict)
     # The same traces under a promise that was never made.
-    broken = audit_traces(released(KEPT), replace(KEPT, bound=ConfidenceBound(0.6)))
+    broken = audit_traces(released(KEPT), replace(KEPT, bound=Confidence(0.6)))
     assert [check.passed for check in broken.checks if check.name == "the bound holds"] == [False]
 
 
@@ -173,7 +174,7 @@ def test_a_side_channel_about_a_rare_secret_is_caught():
     model = ReleaseModel(prior, np.full((2, 2, 2, 2), 0.5), ("rare", "frequent"), ("u", "v"), ("x", "y"), ("0", "1"))
     likelihood = np.full((3000, 1, 2, 2), 0.5)
     traces = said(secret, rng.integers(2, size=3000), sensor=sensor, likelihood=likelihood)
-    found = audit_traces(traces, Task(model, NO_BOUND))
+    found = audit_traces(traces, Task(model, Unbounded()))
     assert not found.passed
     assert any("bits about the secret" in check.sentence for check in found.checks if not check.passed)
 
@@ -257,7 +258,7 @@ def test_a_belief_that_is_always_wrong_is_not_honest():
     likelihood = np.full((400, 1, 2, 2), 0.5)
     traces = said(np.ones(400, int), np.zeros(400, int), likelihood=likelihood)
     traces = replace(traces, secret=np.where(np.arange(400) < 4, 0, 1))
-    found = audit_traces(traces, Task(model, NO_BOUND))
+    found = audit_traces(traces, Task(model, Unbounded()))
     assert not next(check for check in found.checks if check.name == "exact Bayes is honest").passed
 
 

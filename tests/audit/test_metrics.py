@@ -9,10 +9,10 @@ from reticent.errors import InputError
 from reticent.estimate import mean, rate
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, RandomSensor
-from reticent.problem.bound import NO_BOUND, ConfidenceBound
+from reticent.problem.bound import Confidence, Unbounded
 from reticent.problem.synthetic import tells_both, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 
 
 def test_rates_have_the_exact_binomial_interval():
@@ -31,7 +31,7 @@ def test_means_have_a_normal_interval():
 
 
 def test_a_violation_is_charged_and_reported():
-    process = ReleaseProcess(Task(tells_both(), ConfidenceBound(0.9)))
+    process = Process.of(Task(tells_both(), Confidence(0.9)))
     evaluation = evaluate(process, RandomSensor(jnp.asarray(0.9)), 1_000, seed=0)
     assert evaluation.violation_rate.value == 1.0
     assert evaluation.cost.value == pytest.approx(51.0)
@@ -41,7 +41,7 @@ def test_a_violation_is_charged_and_reported():
 
 
 def test_accuracy_equals_mean_confidence_because_the_belief_is_exact():
-    process = ReleaseProcess(Task(two_binary_sensors(), NO_BOUND, horizon=10))
+    process = Process.of(Task(two_binary_sensors(), Unbounded(), horizon=10))
     evaluation = evaluate(process, NoProtection(), 20_000, seed=0)
     assert evaluation.truncated_rate.value == 1.0
     # Four standard errors of a rate over 20 000 episodes are at most 0.0142.
@@ -50,7 +50,7 @@ def test_accuracy_equals_mean_confidence_because_the_belief_is_exact():
 
 
 def test_the_record_is_one_json_object_and_the_seed_decides_it():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     policy = OneStepLookahead(process, jnp.asarray(2.0))
     one, two = (evaluate(process, policy, 500, seed=3).to_json() for _ in range(2))
     assert json.loads(json.dumps(one)) == two
@@ -59,6 +59,6 @@ def test_the_record_is_one_json_object_and_the_seed_decides_it():
 
 
 def test_one_episode_is_too_few():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     with pytest.raises(InputError, match="two episodes"):
         evaluate(process, NoProtection(), 1)

@@ -8,10 +8,11 @@ from reticent.audit.mismatch import informed_beliefs, mismatch, mixed, moved_apa
 from reticent.errors import InputError
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
+from reticent.problem.enforcement import named_enforcement
 from reticent.problem.synthetic import synthetic, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import simulate_traced
 from tests.problems import random_model
 
@@ -19,16 +20,16 @@ EPISODES = 4_096
 FOUR_STANDARD_ERRORS = 4 * 0.5 / EPISODES**0.5
 
 
-def lookahead(bound, enforce=None):
-    process = ReleaseProcess(Task(two_binary_sensors(), bound, enforce=enforce, horizon=30))
+def lookahead(bound, enforce="penalty"):
+    process = Process.of(Task(two_binary_sensors(), bound, enforcement=named_enforcement(enforce), horizon=30))
     return process, OneStepLookahead(process, jnp.asarray(1.0))
 
 
 @pytest.mark.parametrize("enforce", ["withhold", pytest.param("coarsen", marks=pytest.mark.slow)])
 def test_with_the_assumed_channel_the_informed_belief_is_the_public_one(enforce):
-    process, policy = lookahead(ConfidenceBound(0.7), enforce)
+    process, policy = lookahead(Confidence(0.7), enforce)
     channel = two_binary_sensors().channel
-    records, sent = simulate_traced(process.with_truth(channel), policy.act, EPISODES, seed=2)
+    records, sent = simulate_traced(process.with_true_channel(channel), policy.act, EPISODES, seed=2)
     belief, highest = informed_beliefs(two_binary_sensors().prior, channel, sent, EPISODES)
     assert np.allclose(belief, records.belief, rtol=0, atol=1e-9)
     assert np.allclose(highest, records.highest_confidence, rtol=0, atol=1e-9)
@@ -37,10 +38,10 @@ def test_with_the_assumed_channel_the_informed_belief_is_the_public_one(enforce)
 
 @pytest.mark.slow
 def test_a_sharper_truth_crosses_the_bound_that_the_assumed_belief_keeps():
-    process, policy = lookahead(ConfidenceBound(0.8), "withhold")
+    process, policy = lookahead(Confidence(0.8), "withhold")
     truth = sharpened(two_binary_sensors().channel, 0.5)
     found = mismatch(process, policy, truth, EPISODES)
-    records, _ = simulate_traced(process.with_truth(truth), policy.act, EPISODES, seed=0)
+    records, _ = simulate_traced(process.with_true_channel(truth), policy.act, EPISODES, seed=0)
     assert found.violation_rate is not None
     assert found.violation_rate.low > 0
     assert found.highest_confidence >= 0.8
@@ -53,7 +54,7 @@ def test_a_sharper_truth_crosses_the_bound_that_the_assumed_belief_keeps():
 @pytest.mark.slow
 def test_whoever_trusts_a_wrong_model_names_the_wrong_secret():
     # The channel of the other secret: the assumed model is worse than a coin, the true one is not.
-    process, policy = lookahead(InformationBound(0.3))
+    process, policy = lookahead(Information(0.3))
     found = mismatch(process, policy, two_binary_sensors().channel[:, ::-1], EPISODES)
     assert found.accuracy_secret_assumed.high < 0.5 < found.accuracy_secret.low
     # A bound on information says nothing of confidence.
@@ -104,7 +105,7 @@ def test_mixing_moves_every_law_towards_the_others():
 
 
 def test_what_cannot_be_is_refused():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     channel = two_binary_sensors().channel
     with pytest.raises(InputError, match="above zero"):
         sharpened(channel, 0.0)

@@ -13,20 +13,21 @@ from reticent.audit.audit import audit_traces
 from reticent.audit.trace_files import read_traces, write_traces
 from reticent.errors import InputError
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import ConfidenceBound
+from reticent.problem.bound import Confidence
+from reticent.problem.enforcement import Withhold
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import simulate_traced
 
 MODEL = two_binary_sensors()
-KEPT = Task(MODEL, ConfidenceBound(0.8), enforce="withhold", horizon=4)
+KEPT = Task(MODEL, Confidence(0.8), enforcement=Withhold(), horizon=4)
 pytestmark = pytest.mark.usefixtures("quick_attackers")
 
 
 @pytest.fixture
 def written(tmp_path):
-    process = ReleaseProcess(KEPT)
+    process = Process.of(KEPT)
     records, sent = simulate_traced(process, RandomSensor(jnp.asarray(0.95)).act, 500, 0)
     write_traces(tmp_path / "t.parquet", KEPT, process, records, sent)
     return tmp_path / "t.parquet", records

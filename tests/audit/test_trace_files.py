@@ -10,17 +10,18 @@ import pytest
 from reticent.audit.trace_files import HEADER, write_traces
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
+from reticent.problem.enforcement import Coarsen, Withhold
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import simulate_traced
 
 EPISODES = 8_192
 TASKS = {
-    "withhold": Task(synthetic(), ConfidenceBound(0.7), enforce="withhold", horizon=8),
-    "coarsen": Task(synthetic(), ConfidenceBound(0.6), enforce="coarsen", horizon=8),
-    "mask": Task(synthetic(), InformationBound(0.8), horizon=8),
+    "withhold": Task(synthetic(), Confidence(0.7), enforcement=Withhold(), horizon=8),
+    "coarsen": Task(synthetic(), Confidence(0.6), enforcement=Coarsen(), horizon=8),
+    "mask": Task(synthetic(), Information(0.8), horizon=8),
 }
 
 
@@ -61,7 +62,7 @@ def spent_bits(task, beliefs, table):
 )
 def traced(request, tmp_path_factory):
     task = TASKS[request.param]
-    process = ReleaseProcess(task)
+    process = Process.of(task)
     policy = (
         OneStepLookahead(process, jnp.asarray(2.0)) if request.param == "coarsen" else RandomSensor(jnp.asarray(0.8))
     )
@@ -80,14 +81,14 @@ def test_the_outsider_finds_the_same_belief(traced):
 
 def test_no_belief_of_the_outsider_reaches_the_bound(traced):
     task, records, beliefs, table = traced
-    if isinstance(task.bound, ConfidenceBound):
+    if isinstance(task.bound, Confidence):
         assert beliefs.sum(2).max() < task.bound.limit
         # The bound is used: somebody comes near it.
         assert beliefs.sum(2).max() > task.bound.limit - 0.01
     else:
         spent = spent_bits(task, beliefs, table)
         # The bound is used: somebody spends most of it.
-        assert 0.8 * task.bound.limit_bits < spent.max() < task.bound.limit_bits
+        assert 0.8 * task.bound.bits < spent.max() < task.bound.bits
     assert not records.violated.any()
 
 
@@ -117,4 +118,4 @@ def test_rows_say_what_was_sent(traced):
     assert len(table) - len(stops) == records.releases.sum()
     names = {"withhold": {"withheld"}, "coarsen": {f"merged: {u}" for u in task.model.useful}, "mask": set()}
     sent = set(table["symbol"].cast(pl.String).drop_nulls()) - set(task.model.symbols)
-    assert sent == names[task.enforce]
+    assert sent == names[task.enforcement.name]

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from reticent.audit.recurrent import final_beliefs
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.belief.generator import Generator, ReadingLaw
 from reticent.belief.information import entropy_bits, secret_information_bits
 from reticent.belief.learn import Settings, _belief_loss, learn_belief, learn_generator, stretches
-from reticent.belief.lstm import LstmProvider
-from reticent.belief.provider import BayesProvider
+from reticent.belief.lstm import LstmFilter
 from reticent.belief.store import load_provider, save_provider
 from reticent.contracts import check_process
 from reticent.errors import InputError
-from reticent.problem.bound import InformationBound
+from reticent.problem.bound import Information
 from reticent.problem.model import ReleaseModel
-from reticent.process.replay import ReplayProcess
+from reticent.process.process import Process
 from tests.streams import readings_of
 
 # A normal reading on a fine grid: sensor 0 tells the secret, sensor 1 the useful value, both a little of the other.
@@ -38,13 +38,13 @@ def normal_model() -> ReleaseModel:
 
 MODEL = normal_model()
 PLACES = np.broadcast_to(GRID[None, :, None], (2, len(GRID), 1)).copy()
-BAYES = BayesProvider(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(PLACES))
+BAYES = NearestSymbolFilter(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(PLACES))
 # Readings are few numbers, so a short training shows whether it learns.
 SHORT = Settings(updates=600, batch=64, readings=6, between=100, patience=3, held_out_episodes=512)
 
 
 def fresh(look_back=None, twins=1):
-    return LstmProvider(jnp.asarray(MODEL.prior), 2, 1, jax.random.key(0), look_back, twins)
+    return LstmFilter(jnp.asarray(MODEL.prior), 2, 1, jax.random.key(0), look_back, twins)
 
 
 def recordings(people, seed):
@@ -73,8 +73,8 @@ def test_the_network_comes_near_bayes(learned):
 @pytest.mark.slow
 def test_the_estimate_of_information_is_near_the_exact_one(learned):
     keys = jax.random.split(jax.random.key(1), 64)
-    bits = np.asarray(jax.vmap(learned.information_bits, (0, None))(keys, learned.start()))
-    exact = np.asarray(secret_information_bits(BAYES.start(), BAYES.channel))
+    bits = np.asarray(jax.vmap(learned.information_bits, (0, None))(keys, learned.initial()))
+    exact = np.asarray(secret_information_bits(BAYES.initial(), BAYES.exact.channel))
     mean, error = bits.mean(0), bits.std(0) / np.sqrt(len(bits))
     # A lower bound in the mean: a network that is not Bayes can only lose, but for four standard errors.
     assert (mean <= exact + 4 * error).all()
@@ -91,14 +91,14 @@ def test_the_generator_comes_near_the_channel():
 
 def test_before_the_first_reading_the_belief_is_the_prior():
     provider = fresh()
-    assert np.array_equal(provider.belief(provider.start()), MODEL.prior)
+    assert np.array_equal(provider.belief(provider.initial()), MODEL.prior)
 
 
 def test_look_back_forgets_what_is_older():
     provider = fresh(look_back=2)
 
     def after(readings):
-        known = provider.start()
+        known = provider.initial()
         for reading in readings:
             known = provider.remember(known, jnp.asarray(1), jnp.asarray([reading]))
         return np.asarray(provider.belief(known))
@@ -110,8 +110,8 @@ def test_look_back_forgets_what_is_older():
 
 def test_pairs_that_cannot_be_are_never_believed():
     prior = jnp.asarray([[0.5, 0.25], [0.25, 0.0]])
-    provider = LstmProvider(prior, 2, 1, jax.random.key(0))
-    known = provider.remember(provider.start(), jnp.asarray(0), jnp.asarray([1.0]))
+    provider = LstmFilter(prior, 2, 1, jax.random.key(0))
+    known = provider.remember(provider.initial(), jnp.asarray(0), jnp.asarray([1.0]))
     belief = np.asarray(provider.belief(known))
     assert belief[1, 1] == 0
     assert belief.sum() == pytest.approx(1, abs=1e-12)
@@ -148,6 +148,6 @@ def test_a_provider_survives_its_file(tmp_path):
 @pytest.mark.slow
 def test_the_ledger_of_a_learned_provider_keeps_the_contract():
     provider = fresh().with_law(Generator(2, 2, 2, 1, jax.random.key(1)).law())
-    process = ReplayProcess(provider, recordings(2, 0), InformationBound(0.2), horizon=4)
+    process = Process.over(provider, recordings(2, 0), Information(0.2), horizon=4)
     check_process(process)
     assert float(entropy_bits(process.prior.sum(1))) == 1.0

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reticent.gateway.kernels import Coarsen, Safety, Withhold
+from reticent.gateway.kernels import Safety
 from reticent.gateway.policies import Public
 from reticent.gateway.runtime import Decision, Runtime, Sent, Standing
 from reticent.gateway.value_kernels import ValueKernels
+from reticent.problem.enforcement import Guard
 
 # Nearer to the bound than this the program has hardly any room left, and its solution moves with every rounding.
 NEAR = 1e-3
@@ -73,12 +74,19 @@ class Rigged(np.random.Generator):
 RIGGED = Rigged(np.random.PCG64(0))
 
 
+def limit_of(runtime: Runtime) -> float:
+    """L_B."""
+    limit = runtime.bound.posterior_limit(len(runtime.task.model.secrets))
+    assert limit is not None
+    return limit
+
+
 def follow(runtime: Runtime, play: Play) -> Tally:
     """Compare every step."""
     tally = Tally()
     for row in np.ndindex(play.action.shape):
         standing = Standing(play.belief[row], float(play.spent_bits[row]), 0, 0)
-        near = bool(play.kernels.size) and runtime.limit - runtime.confidence(standing) < NEAR
+        near = bool(play.kernels.size) and limit_of(runtime) - runtime.confidence(standing) < NEAR
         tally.steps, tally.near = tally.steps + 1, tally.near + near
         public, action = runtime.public(standing), int(play.action[row])
         _compare_choice(runtime, public, action, near, tally)
@@ -114,7 +122,7 @@ def _compare_worth(runtime: Runtime, ours: Public, theirs: Public, near: bool, t
     """Programs have more than one solution of the same worth, so kernels may differ; what they are worth may not."""
     assert ours.kernels is not None
     assert theirs.kernels is not None
-    safety = Safety(ours.belief, ours.joint, runtime.limit)
+    safety = Safety(ours.belief, ours.joint, runtime._limits)
     tally.unsafe += not (safety.holds(ours.kernels).all() and safety.holds(theirs.kernels).all())
     one, other = (worth(runtime, safety, kernels) for kernels in (ours.kernels, theirs.kernels))
     apart = float(np.abs(one - other).max())
@@ -131,8 +139,9 @@ def worth(runtime: Runtime, safety: Safety, kernels: np.ndarray) -> np.ndarray:
     if isinstance(rule, ValueKernels):
         weighted = rule.sensors.likelihoods * safety.belief
         return rule._expected(kernels, weighted, rule.value.weighted(weighted)) / rule.value.error_penalty
-    assert isinstance(rule, Withhold | Coarsen)
-    return (rule.costs(safety) * kernels).sum((1, 2))
+    guard = runtime.task.enforcement
+    assert isinstance(guard, Guard)
+    return (safety.by_sensor(guard.label_costs(safety)) * kernels).sum((1, 2))
 
 
 def _compare_kernels(runtime: Runtime, ours: Public, theirs: Public, tally: Tally) -> None:

@@ -12,26 +12,29 @@ from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.service import Gateway, Settings
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import Bound, Confidence, Information
+from reticent.problem.enforcement import named_enforcement
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import synthetic
-from reticent.problem.task import Enforcement, Task
+from reticent.problem.task import Task
 
 NOON = 1_700_000_000.0
 
 
 def task(
     bound: Bound | None = None,
-    enforce: Enforcement = "mask",
+    enforce: str = "mask",
     horizon: int = 4,
     model: ReleaseModel | None = None,
 ) -> Task:
     """The synthetic problem, unless told otherwise, under the bound that is quickest to keep."""
-    return Task(model or synthetic(), bound or InformationBound(1.4), enforce=enforce, horizon=horizon)
+    return Task(
+        model or synthetic(), bound or Information(1.4), enforcement=named_enforcement(enforce), horizon=horizon
+    )
 
 
 def coarsened(horizon: int = 4) -> Task:
-    return task(ConfidenceBound(0.8), "coarsen", horizon)
+    return task(Confidence(0.8), "coarsen", horizon)
 
 
 def write_policy(path: Path, what: Task | None = None, seed: int = 0, stops: float = -9.0, greedy: bool = True) -> Path:

@@ -5,7 +5,7 @@ import pytest
 
 from reticent.gateway.drift import LEAST_RELEASES, Tally
 from reticent.gateway.runtime import Runtime, Surprise
-from reticent.problem.bound import InformationBound
+from reticent.problem.bound import Information
 from reticent.problem.synthetic import synthetic
 from tests.gateway.parts import task, write_policy
 
@@ -69,7 +69,7 @@ def play(runtime: Runtime, channel: np.ndarray, releases: int, seed: int) -> Tal
 @pytest.fixture(scope="module")
 def unhindered(tmp_path_factory):
     """The synthetic problem with so loose a bound that much is said."""
-    loose = task(InformationBound(1000.0), "mask", horizon=10)
+    loose = task(Information(1000.0), "mask", horizon=10)
     return Runtime.load(write_policy(tmp_path_factory.mktemp("loose") / "policy.safetensors", loose))
 
 

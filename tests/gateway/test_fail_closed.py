@@ -15,7 +15,7 @@ from reticent.gateway.messages import Message
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.service import Gateway, Settings
 from reticent.gateway.verify import verify
-from reticent.problem.bound import InformationBound
+from reticent.problem.bound import Information
 from reticent.problem.model import ReleaseModel
 from tests.gateway.parts import NOON, Place, task, write_policy
 from tests.gateway.places import FilePlace
@@ -308,7 +308,7 @@ def odd_world(tmp_path, **settings):
     channel = np.full((1, 2, 2, 2), 0.5)
     channel[..., 0], channel[..., 1] = 0.98, 0.02
     model = ReleaseModel(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1"))
-    return Place(tmp_path, task(InformationBound(1.0), "mask", 100, model), **settings)
+    return Place(tmp_path, task(Information(1.0), "mask", 100, model), **settings)
 
 
 def test_a_subject_that_drifts_is_silent_and_the_others_go_on(tmp_path, caplog):
@@ -359,7 +359,7 @@ def test_an_impossible_reading_is_drift_at_once(tmp_path):
     channel = np.zeros((1, 2, 2, 3))
     channel[..., :2] = 0.5
     model = ReleaseModel(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1", "2"))
-    place = Place(tmp_path, task(InformationBound(1.0), "mask", 100, model))
+    place = Place(tmp_path, task(Information(1.0), "mask", 100, model))
     assert len(place.tick(reading=0)) == 1
     assert place.tick(reading=2) == []
     assert place.tick(reading=0) == []

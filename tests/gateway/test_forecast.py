@@ -12,7 +12,7 @@ from reticent.gateway.forecast import Forecast, Person, forecast, forecast_file
 from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.sessions import ASSUMPTION
 from reticent.gateway.simulate import Drawn
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import synthetic, two_binary_sensors
 from reticent.problem.task import Task
 from tests.gateway.parts import Place, coarsened, task, write_policy
@@ -58,7 +58,7 @@ def lived(person, sessions):
 
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
 def test_who_knows_that_the_useful_value_stayed_multiplies_all_that_was_sent(tmp_path, enforce):
-    runtime = runtime_of(tmp_path, task(ConfidenceBound(0.7), enforce, 6, two_binary_sensors()), seed=1)
+    runtime = runtime_of(tmp_path, task(Confidence(0.7), enforce, 6, two_binary_sensors()), seed=1)
     people = [lived(Followed(runtime, 1.0, rng), 6) for rng in map(np.random.default_rng, range(20))]
     for person in people:
         so_far = runtime.task.model.prior * np.cumprod(person.likelihoods, axis=0)
@@ -69,7 +69,7 @@ def test_who_knows_that_the_useful_value_stayed_multiplies_all_that_was_sent(tmp
 
 
 def test_its_bits_are_those_of_its_own_belief(tmp_path):
-    runtime = runtime_of(tmp_path, task(InformationBound(0.5), model=synthetic(noise=3.0)))
+    runtime = runtime_of(tmp_path, task(Information(0.5), model=synthetic(noise=3.0)))
     people = [lived(Followed(runtime, 1.0, rng), 6) for rng in map(np.random.default_rng, range(20))]
     prior = runtime.task.model.prior
     for person in people:
@@ -81,13 +81,13 @@ def test_its_bits_are_those_of_its_own_belief(tmp_path):
 
 
 def test_who_knows_that_it_never_stays_knows_what_the_ledger_says(tmp_path):
-    runtime = runtime_of(tmp_path, task(ConfidenceBound(0.7), "withhold", 6, two_binary_sensors()), seed=1)
+    runtime = runtime_of(tmp_path, task(Confidence(0.7), "withhold", 6, two_binary_sensors()), seed=1)
     assert forecast(runtime, 0.0, subjects=20, most_sessions=6).over.value == 0
 
 
 def test_the_share_over_the_bound_is_that_of_all_histories(tmp_path):
     """One release in each of five sessions: by enumeration of all that can be sent."""
-    runtime = runtime_of(tmp_path, task(ConfidenceBound(0.6), "withhold", 1, two_binary_sensors()), seed=4)
+    runtime = runtime_of(tmp_path, task(Confidence(0.6), "withhold", 1, two_binary_sensors()), seed=4)
     model, rng = runtime.task.model, np.random.default_rng(0)
 
     def chance_of_over(standing: Standing, joint: np.ndarray, sessions: int) -> float:
@@ -113,7 +113,7 @@ def test_the_share_over_the_bound_is_that_of_all_histories(tmp_path):
 
 def test_a_gateway_falls_silent_when_it_was_forecast(tmp_path):
     """Forty subjects of a real gateway on a real ledger for 20 sessions, and others that are simulated."""
-    place = Place(tmp_path, task(InformationBound(0.5), model=synthetic(noise=3.0)), rest=1.0)
+    place = Place(tmp_path, task(Information(0.5), model=synthetic(noise=3.0)), rest=1.0)
     people, rng = [f"p{i}" for i in range(40)], np.random.default_rng(4)
     source = Drawn(place.runtime.task.model, people, seed=3, stays=0.0)
     for _ in range(20):
@@ -135,7 +135,7 @@ def test_a_gateway_falls_silent_when_it_was_forecast(tmp_path):
 
 
 def test_nothing_that_is_ever_said_and_no_end(tmp_path):
-    silent = forecast(runtime_of(tmp_path, task(InformationBound(1e-6), "mask")), subjects=5)
+    silent = forecast(runtime_of(tmp_path, task(Information(1e-6), "mask")), subjects=5)
     assert silent.sessions is not None
     assert (silent.sessions.value, silent.silent.value, silent.over.value) == (0, 1, 0)
 
@@ -197,7 +197,7 @@ def test_the_guides_say_the_same_sentence(page):
 
 
 def test_of_a_policy_that_no_gateway_serves_nothing_is_expected(tmp_path):
-    what = task(ConfidenceBound(0.8), "penalty", model=two_binary_sensors())
+    what = task(Confidence(0.8), "penalty", model=two_binary_sensors())
     assert forecast_file(write_policy(tmp_path / "policy.safetensors", what)) is None
 
 

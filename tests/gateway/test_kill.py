@@ -20,7 +20,7 @@ from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.simulate import Drawn, line
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.gateway.verify import verify
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.task import Task
 from tests.gateway.parts import coarsened, follow, task, write_policy
 
@@ -115,11 +115,11 @@ class Victim:
         assert np.allclose(stored.belief, standing.belief, rtol=0, atol=1e-9)
         assert stored.spent_bits == pytest.approx(standing.spent_bits, abs=1e-9)
         assert (stored.session, stored.step) == (standing.session, standing.step)
-        if isinstance(self.limit, ConfidenceBound):
+        if isinstance(self.limit, Confidence):
             assert entry.confidence < self.limit.limit
         else:
-            assert isinstance(self.limit, InformationBound)
-            assert entry.spent_bits < self.limit.limit_bits
+            assert isinstance(self.limit, Information)
+            assert entry.spent_bits < self.limit.bits
         return stored
 
 
@@ -140,7 +140,7 @@ def torture(folder: Path, what: Task, kills: int) -> None:
 
 def generous(horizon: int) -> Task:
     """So much may be said that there is always something to release."""
-    return task(InformationBound(1000.0), "mask", horizon)
+    return task(Information(1000.0), "mask", horizon)
 
 
 def test_ten_kills(tmp_path):

@@ -19,7 +19,7 @@ from reticent.gateway import mqtt
 from reticent.gateway.messages import LONGEST_MESSAGE
 from reticent.gateway.mqtt import Broker, Inbox, MqttService
 from reticent.gateway.sqlite import SqliteLedger
-from reticent.problem.bound import InformationBound
+from reticent.problem.bound import Information
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import two_binary_sensors
 from tests.gateway.brokers import needs_mosquitto
@@ -86,7 +86,7 @@ def test_retained_readings_are_not_used(tmp_path, mosquitto):
 
 
 def test_a_broker_that_dies_loses_nothing_and_repeats_nothing_else(tmp_path, mosquitto):
-    with running(tmp_path, mosquitto, what=task(InformationBound(100.0)), rest=0.0) as (service, outside):
+    with running(tmp_path, mosquitto, what=task(Information(100.0)), rest=0.0) as (service, outside):
         outside.say()
         until(lambda: outside.releases())
         mosquitto.kill()
@@ -283,7 +283,7 @@ def test_the_command(tmp_path, mosquitto):
 def test_a_sensor_that_no_topic_can_name_is_refused(tmp_path):
     model = two_binary_sensors()
     named = ReleaseModel(model.prior, model.channel, model.secrets, model.useful, ("a/b", "c"), model.symbols)
-    place = Place(tmp_path, task(InformationBound(0.5), model=named))
+    place = Place(tmp_path, task(Information(0.5), model=named))
     with pytest.raises(InputError, match="rename"):
         MqttService(place.gateway, Broker())
     place.ledger.close()

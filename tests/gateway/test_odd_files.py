@@ -128,19 +128,19 @@ def test_the_guarantee_sends_no_name_that_is_a_reading(tmp_path):
 @pytest.mark.parametrize(
     "bound",
     [
-        {"confidence": 0.8, "information_bits": 1.0},
-        {"confidence": 0.8, "other": 1},
-        {"other": 1},
+        {"confidence": {"limit": 0.8}, "information": {"bits": 1.0}},
+        {"confidence": {"limit": 0.8}, "other": {}},
+        {"other": {}},
         {},
-        {"information_bits": 1.0, "expected_information_bits": 1.0},
+        [],
     ],
 )
 def test_a_header_has_one_bound(tmp_path, bound):
     described = task().to_json() | {"bound": bound}
     with pytest.raises(InputError, match="A task has one bound"):
         Task.from_json(described)
-    for known in ({"confidence": 0.8}, {"information_bits": 1.0}, {"expected_information_bits": 1.0}):
-        described = task().to_json() | {"bound": known, "enforce": None}
+    for known in ({"confidence": {"limit": 0.8}}, {"information": {"bits": 1.0}}, {"unbounded": {}}):
+        described = task().to_json() | {"bound": known, "enforcement": {"paper": {"cost": 3.0}}}
         assert Task.from_json(described).to_json()["bound"] == known
 
 

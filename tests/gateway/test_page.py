@@ -16,7 +16,7 @@ import pytest
 from reticent.errors import InputError
 from reticent.gateway.page import FILES, Page
 from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
-from reticent.problem.bound import ConfidenceBound
+from reticent.problem.bound import Confidence
 from tests.gateway.parts import Place, coarsened, task
 from tests.gateway.served import OURS, ask, pictures
 
@@ -365,7 +365,7 @@ def test_with_a_token_in_the_address(chromium, place):
 
 @pytest.mark.slow
 def test_a_limit_is_shown_as_it_is(chromium, tmp_path):
-    place = Place(tmp_path, task(ConfidenceBound(0.995), "withhold"))
+    place = Place(tmp_path, task(Confidence(0.995), "withhold"))
     with closing(Page(place.gateway, port=0)) as page, closing(Looked(chromium, page.address)) as looked:
         looked.says("#status", "Releasing", 20)
         place.tick()

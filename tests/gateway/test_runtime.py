@@ -26,12 +26,13 @@ from reticent.gateway.value_kernels import ValueKernels as NumpyValueKernels
 from reticent.policy.lookahead import Lookahead
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
+from reticent.problem.enforcement import AnswerOnly, Coarsen, Guard, Mask, PaperCost, Withhold, named_enforcement
 from reticent.problem.merging import BLEND
 from reticent.problem.synthetic import synthetic, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.guarantee import Coarsen, Safety
-from reticent.process.release import ReleaseProcess
+from reticent.process.guarantee import Safety
+from reticent.process.process import Process
 from reticent.process.value_kernels import ValueKernels
 from reticent.solve.a2c import train
 from reticent.solve.value_iteration import Settings, value_iteration
@@ -40,10 +41,10 @@ from tests.gateway.following import NEAR, Tally, follow, worth
 from tests.problems import random_model
 from tests.untrained import actor, lookahead
 
-MASKED = Task(synthetic(), InformationBound(1.0), enforce="mask")
+MASKED = Task(synthetic(), Information(1.0), enforcement=Mask())
 # Short episodes: longer ones linger near the bound.
-WITHHELD = Task(synthetic(), ConfidenceBound(0.8), enforce="withhold", horizon=4)
-COARSENED = Task(synthetic(), ConfidenceBound(0.8), enforce="coarsen", horizon=4)
+WITHHELD = Task(synthetic(), Confidence(0.8), enforcement=Withhold(), horizon=4)
+COARSENED = Task(synthetic(), Confidence(0.8), enforcement=Coarsen(), horizon=4)
 RNG = np.random.default_rng(0)
 # Where a merged symbol is hardly ever sent, rounding decides whether a little of every reading is blended into it.
 KERNELS = BLEND + 1e-8
@@ -100,9 +101,9 @@ def test_decisions_under_a_guarantee_are_those_of_the_compiled_policy():
 @cache
 def trained():
     """An actor and a value, after a little learning."""
-    agent = policy_file(train(ReleaseProcess(MASKED), steps=20_000), MASKED, {"width": 128}, {})
+    agent = policy_file(train(Process.of(MASKED), steps=20_000), MASKED, {"width": 128}, {})
     settings = Settings(rounds=8, groups=1, lanes=32, rollout=4)
-    value = value_iteration(ReleaseProcess(COARSENED), settings=settings)
+    value = value_iteration(Process.of(COARSENED), settings=settings)
     return agent, policy_file(value, COARSENED, {"width": settings.width, "kernels": "label"}, {})
 
 
@@ -140,11 +141,11 @@ def test_a_million_decisions_are_those_of_the_compiled_policy(task, kind, steps,
 
 def test_tangent_planes_are_the_gradients():
     # "paper" has the value of a guarantee, and no kernels that would have to be compiled.
-    task = Task(synthetic(), ConfidenceBound(0.8), enforce="paper")
+    task = Task(synthetic(), Confidence(0.8), enforcement=PaperCost())
     file = lookahead(task, seed=4)
     _, policy = policy_of(file)
     assert isinstance(policy, Lookahead)
-    rule = ValueKernels(Coarsen(), policy.value.going_on, jnp.asarray(50.0))
+    rule = ValueKernels(policy.value.going_on, jnp.asarray(50.0))
     beliefs = np.random.default_rng(1).dirichlet(np.full(9, 0.4), 200)
     # Where a pair and the doubt about U are below what the network tells apart.
     beliefs[0] = [0.2, 0, 0, 0.5, 0, 0, 0.3 - 1e-7, 1e-7, 0]
@@ -160,34 +161,36 @@ def test_tangent_planes_are_the_gradients():
 
 def test_kernels_are_those_of_the_compiled_guarantee():
     model, limit = random_model(5, 3, 3, 2, 8), 0.7
-    compiled = jax.jit(jax.vmap(lambda b: Coarsen().kernels(Safety(b, jnp.asarray(model.channel), jnp.asarray(limit)))))
+    channel, limits = jnp.asarray(model.channel), np.full(3, limit)
+    compiled = jax.jit(jax.vmap(lambda b: Coarsen().kernels(Safety(b, channel, jnp.asarray(limits)))))
     beliefs = np.random.default_rng(2).dirichlet(np.ones(6), 400).reshape(-1, 3, 2)
     beliefs = beliefs[beliefs.sum(2).max(1) < limit - NEAR]
     assert len(beliefs) > 300
     sensors = Sensors(model.channel)
     for belief, kernels in zip(beliefs.reshape(-1, 6), np.asarray(compiled(beliefs)), strict=True):
-        safety = guarantee.Safety(belief, sensors.joint(belief), limit)
-        assert np.abs(guarantee.Coarsen().kernels(safety) - kernels).max() < KERNELS
+        safety = guarantee.Safety(belief, sensors.joint(belief), limits)
+        assert np.abs(guarantee.Labels(Coarsen()).kernels(safety) - kernels).max() < KERNELS
 
 
 @pytest.mark.parametrize("enforce", ["coarsen", "withhold"])
 def test_value_kernels_are_worth_what_the_compiled_ones_are(enforce):
     """As safe, and of the same expected cost to go; which of several with that cost they are may differ."""
     model, limit = random_model(5, 2, 2, 2, 4), 0.7
-    file = lookahead(Task(model, ConfidenceBound(limit), enforce=enforce), "value", seed=1)
+    file = lookahead(Task(model, Confidence(limit), enforcement=named_enforcement(enforce)), "value", seed=1)
     runtime, (process, _) = runtime_of(file), policy_of(file)
     beliefs = np.random.default_rng(2).dirichlet(np.ones(4), 200).reshape(-1, 2, 2)
     beliefs = beliefs[beliefs.sum(2).max(1) < limit - NEAR]
     assert len(beliefs) > 60
-    theirs, ours = process.rule, runtime._rule
-    assert isinstance(theirs, ValueKernels)
+    theirs, ours = process.enforcement, runtime._rule
+    assert isinstance(theirs, Guard)
+    assert isinstance(theirs.rule, ValueKernels)
     assert isinstance(ours, NumpyValueKernels)
-    channel = jnp.asarray(model.channel)
-    compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety(b, channel, jnp.asarray(limit)))))
+    channel, limits = jnp.asarray(model.channel), np.full(2, limit)
+    compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety(b, channel, jnp.asarray(limits)))))
     better = 0.0
     for belief, kernels in zip(beliefs.reshape(-1, 4), np.asarray(compiled(beliefs)), strict=True):
-        safety = guarantee.Safety(belief, runtime._sensors.joint(belief), limit)
-        found, label = ours.kernels(safety), ours.labels.kernels(safety)
+        safety = guarantee.Safety(belief, runtime._sensors.joint(belief), limits)
+        found, label = ours.kernels(safety), guarantee.Labels(ours.guard).kernels(safety)
         assert safety.holds(found).all()
         assert safety.holds(kernels).all()
         value = worth(runtime, safety, found)
@@ -202,10 +205,10 @@ def tiny_task(seed, sparse, enforce):
     model = random_model(seed, 2, 3, 2, 4, sparse)
     rng = np.random.default_rng(seed)
     if enforce == "mask":
-        return Task(model, InformationBound(float(rng.uniform(0.02, 1.5))), enforce="mask", horizon=6)
+        return Task(model, Information(float(rng.uniform(0.02, 1.5))), enforcement=Mask(), horizon=6)
     start = model.largest_secret_prior
     limit = start + (1 - start) * float(rng.choice([1e-7, 0.01, 0.3, 0.9]))
-    return Task(model, ConfidenceBound(limit), enforce=enforce, horizon=6)
+    return Task(model, Confidence(limit), enforcement=named_enforcement(enforce), horizon=6)
 
 
 def worst_reading(runtime, standing, sensor, rng):
@@ -229,7 +232,7 @@ def test_the_bound_holds_whatever_is_read_in_all_sessions(seed, sparse, case):
     # The actor stops only where it must; a value far too high goes on for long, too.
     file = lookahead(task, "value", seed) if by_value else actor(task, "rich", seed, stops=-1e3)
     runtime, rng = runtime_of(file), np.random.default_rng(seed)
-    standing, limit = runtime.first(), runtime.limit
+    standing, limit = runtime.first(), task.bound.number
     releases = 0
     for _ in range(3):
         while (decision := runtime.decide(standing, rng)).sensor is not None:
@@ -270,7 +273,7 @@ def test_the_promise_does_not_depend_on_the_solver(solver, enforce, monkeypatch)
         while (decision := runtime.decide(standing, rng)).sensor is not None:
             reading = worst_reading(runtime, standing, decision.sensor, rng)
             _, standing = runtime.release(standing, decision, reading, rng)
-            assert runtime.confidence(standing) < runtime.limit
+            assert runtime.confidence(standing) < runtime.bound.number
 
 
 def test_a_reading_that_cannot_be_is_an_error():
@@ -278,7 +281,7 @@ def test_a_reading_that_cannot_be_is_an_error():
     channel = np.array(model.channel)
     channel[..., 2] = 0
     model = replace(model, channel=channel / channel.sum(-1, keepdims=True))
-    for task in (Task(model, InformationBound(5.0)), Task(model, ConfidenceBound(0.99), enforce="coarsen")):
+    for task in (Task(model, Information(5.0)), Task(model, Confidence(0.99), enforcement=Coarsen())):
         runtime = runtime_of(actor(task, stops=-1e3))
         decision = runtime.decide(runtime.first(), RNG)
         with pytest.raises(ImpossibleReading, match="Sensor 'a0' gave 'z2', which has probability zero"):
@@ -317,7 +320,7 @@ def test_the_horizon_and_the_bound_stop():
     assert runtime.decide(replace(first, step=3), RNG).sensor is None
     assert runtime.decide(replace(first, spent_bits=0.9999), RNG).sensor is None
     near = np.array([[0.4, 0.4 - 5e-10], [0.1, 0.1 + 5e-10]])
-    runtime = runtime_of(actor(Task(two_binary_sensors(), ConfidenceBound(0.8), enforce="coarsen"), stops=-1e3))
+    runtime = runtime_of(actor(Task(two_binary_sensors(), Confidence(0.8), enforcement=Coarsen()), stops=-1e3))
     assert runtime.decide(Standing(near, 0.0, 0, 0), RNG).sensor is None
 
 
@@ -378,15 +381,14 @@ def test_sessions_budget_and_names():
     ("task", "sentence"),
     [
         (
-            Task(synthetic(), ConfidenceBound(0.8)),
-            "by 'penalty', .* can cross it. .*--enforce coarsen",
+            Task(synthetic(), Confidence(0.8)),
+            "by 'penalty': .* may be crossed, .* only what is never crossed. .*--enforce coarsen",
         ),
-        (Task(synthetic(), ConfidenceBound(0.8), enforce="paper"), "by 'paper'"),
-        (Task(synthetic(), InformationBound(1.0), enforce="paper"), "by 'paper', .*--enforce mask"),
-        (Task(synthetic(), ExpectedInformationBound(0.5)), "on average only, which the gateway cannot do"),
-        (Task(synthetic(), ConfidenceBound(0.8), enforce="answer"), "sends an answer in place of readings"),
-        (Task(synthetic(), NO_BOUND), "has no bound"),
-        (Task(synthetic(), NO_BOUND, enforce="coarsen"), "has no bound"),
+        (Task(synthetic(), Confidence(0.8), enforcement=PaperCost()), "by 'paper'"),
+        (Task(synthetic(), Information(1.0), enforcement=PaperCost()), "by 'paper': .*--enforce mask"),
+        (Task(synthetic(), ExpectedInformation(0.5)), "kept on average over episodes, .* only what is never crossed"),
+        (Task(synthetic(), Confidence(0.8), enforcement=AnswerOnly()), "sends an answer in place of readings"),
+        (Task(synthetic(), Unbounded()), "has no bound"),
     ],
 )
 def test_policies_whose_bound_could_be_crossed_are_refused(task, sentence, tmp_path):
@@ -419,7 +421,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
     broken.arrays["layers.0.bias"][0] = np.nan
     with pytest.raises(InputError, match="not finite"):
         runtime_of(broken)
-    lookahead(Task(synthetic(), NO_BOUND)).save(path)
+    lookahead(Task(synthetic(), Unbounded())).save(path)
     with pytest.raises(InputError, match="learned with a penalty"):
         Runtime.load(path, allow_unbounded=True)
 

@@ -18,7 +18,7 @@ from reticent.gateway.messages import Message, Outgoing, Refused
 from reticent.gateway.runtime import STOP, Runtime
 from reticent.gateway.service import Gateway, Settings
 from reticent.gateway.sessions import EXHAUSTED
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.model import ReleaseModel
 from reticent.problem.synthetic import tells_both, two_binary_sensors
 from tests.gateway.parts import NOON, Place, coarsened, follow, task, write_policy
@@ -122,11 +122,11 @@ def test_merged_symbols_leave_in_place_of_readings(tmp_path):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("bound", "enforce"),
-    [(ConfidenceBound(0.75), "coarsen"), (ConfidenceBound(0.75), "withhold"), (InformationBound(0.9), "mask")],
+    [(Confidence(0.75), "coarsen"), (Confidence(0.75), "withhold"), (Information(0.9), "mask")],
 )
 def test_whatever_comes_the_bound_holds_over_all_sessions(tmp_path, seed, bound, enforce):
     model = random_model(seed, sensors=2, secrets=3, useful=2, symbols=4, sparse=seed % 2 == 1)
-    if isinstance(bound, ConfidenceBound) and model.largest_secret_prior > 0.7:
+    if isinstance(bound, Confidence) and model.largest_secret_prior > 0.7:
         model = ReleaseModel(
             np.full((3, 2), 1 / 6), model.channel, model.secrets, model.useful, model.sensors, model.symbols
         )
@@ -138,15 +138,15 @@ def test_whatever_comes_the_bound_holds_over_all_sessions(tmp_path, seed, bound,
             place.again()
     entries = list(place.ledger.entries("ada"))
     assert entries
-    if isinstance(bound, ConfidenceBound):
+    if isinstance(bound, Confidence):
         assert max(entry.confidence for entry in entries) < bound.limit
     else:
-        assert max(entry.spent_bits for entry in entries) < bound.limit_bits
+        assert max(entry.spent_bits for entry in entries) < bound.bits
     place.ledger.close()
 
 
 def test_a_session_in_which_nothing_would_be_said_is_not_begun(tmp_path):
-    place = Place(tmp_path, task(InformationBound(1e-6), "mask"), rest=5.0)
+    place = Place(tmp_path, task(Information(1e-6), "mask"), rest=5.0)
     assert [place.tick(seconds=10) for _ in range(5)] == [[]] * 5
     assert list(place.ledger.entries()) == []
     assert place.gateway.counters["nothing left"] == 5
@@ -426,11 +426,11 @@ def test_a_sensor_named_stop_is_refused(tmp_path):
     model = two_binary_sensors()
     names = ReleaseModel(model.prior, model.channel, model.secrets, model.useful, ("stop", "go"), model.symbols)
     with pytest.raises(InputError, match="rename"):
-        Place(tmp_path, task(InformationBound(0.5), model=names))
+        Place(tmp_path, task(Information(0.5), model=names))
 
 
 def test_where_every_reading_gives_the_secret_away_only_merged_ones_leave(tmp_path):
-    place = Place(tmp_path, task(ConfidenceBound(0.8), "coarsen", model=tells_both()))
+    place = Place(tmp_path, task(Confidence(0.8), "coarsen", model=tells_both()))
     for _ in range(10):
         place.tick(reading=int(place.draws.integers(4)))
     entries = list(place.ledger.entries())

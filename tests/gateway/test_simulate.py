@@ -199,7 +199,7 @@ def test_the_demo_policy_is_for_the_demo_problem():
     runtime, model = Runtime.load(POLICY), demo_model()
     assert np.array_equal(runtime.task.model.channel, model.channel)
     assert runtime.task.model.useful == model.useful
-    assert runtime.task.enforce == "coarsen"
+    assert runtime.task.enforcement.name == "coarsen"
     assert POLICY.stat().st_size < 50_000
 
 

@@ -17,7 +17,7 @@ from reticent.gateway.ledger import open_ledger
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.turns import What
 from reticent.gateway.verify import Fault, verify
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from tests.gateway.parts import task, write_policy
 from tests.gateway.places import FilePlace, chain, entry_after, fields_of
 from tests.problems import random_model
@@ -29,9 +29,9 @@ def runtimes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("policies")
     model = random_model(0, secrets=3, symbols=5)
     tasks = {
-        "coarsen": task(ConfidenceBound(0.8), "coarsen", model=model),
-        "withhold": task(ConfidenceBound(0.8), "withhold", model=model),
-        "mask": task(InformationBound(2.0), "mask", model=model),
+        "coarsen": task(Confidence(0.8), "coarsen", model=model),
+        "withhold": task(Confidence(0.8), "withhold", model=model),
+        "mask": task(Information(2.0), "mask", model=model),
     }
     return {name: Runtime.load(write_policy(folder / f"{name}.safetensors", each)) for name, each in tasks.items()}
 
@@ -351,13 +351,14 @@ def test_another_symbol_than_was_sent_is_found_with_the_policy(runtimes, histori
 @pytest.mark.parametrize(
     ("enforce", "bound", "sentence"),
     [
-        ("coarsen", ConfidenceBound(0.5), "lifts the confidence to"),
-        ("mask", InformationBound(0.05), "brings the ledger to"),
+        ("coarsen", Confidence(0.5), "brings the confidence to"),
+        ("mask", Information(0.05), "brings the information to"),
     ],
 )
 def test_a_bound_that_is_reached_is_found(runtimes, histories, written, monkeypatch, enforce, bound, sentence):
     runtime, ada = runtimes[enforce], histories[enforce]
     monkeypatch.setattr(runtime, "task", replace(runtime.task, bound=bound))
+    monkeypatch.setattr(runtime, "bound", bound)
     fault = fault_in(written(ada), runtime)
     assert sentence in fault.sentence
     limit, used = (0.5, "confidence") if enforce == "coarsen" else (0.05, "spent_bits")

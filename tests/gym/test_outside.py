@@ -7,20 +7,19 @@ import numpy as np
 import pytest
 
 from reticent.audit.metrics import evaluate
-from reticent.belief.provider import BayesProvider
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.contracts import check_policy
 from reticent.errors import InputError
 from reticent.gym.outside import OutsidePolicy
 from reticent.policy.policy import FixedSensor
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
-from reticent.process.replay import ReplayProcess
+from reticent.process.process import Process
 from tests.streams import places_of, readings_of
 
-TASK = Task(two_binary_sensors(), InformationBound(0.1), horizon=10)
-PROCESS = ReleaseProcess(TASK)
+TASK = Task(two_binary_sensors(), Information(0.1), horizon=10)
+PROCESS = Process.of(TASK)
 
 
 def sure_of_useful(observations):
@@ -61,7 +60,7 @@ def test_it_is_asked_in_whatever_shape_it_is_played_and_what_is_not_allowed_coun
 
 @pytest.mark.slow
 def test_it_plays_what_the_same_policy_of_ours_plays():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     ours = evaluate(process, FixedSensor(jnp.asarray(0), jnp.asarray(0.9)), 20_000, seed=3)
     outside = evaluate(process, OutsidePolicy(process, "described", Fixed()), 20_000, seed=3)
     # 32-bit floats see a belief of .9 a hair too early or too late: none was that near.
@@ -71,8 +70,8 @@ def test_it_plays_what_the_same_policy_of_ours_plays():
 @pytest.mark.slow
 def test_it_plays_over_recordings():
     model = two_binary_sensors()
-    bayes = BayesProvider(jnp.asarray(model.prior), jnp.asarray(model.channel), jnp.asarray(places_of(model)))
-    process = ReplayProcess(bayes, readings_of(model, places_of(model), length=60), InformationBound(0.1), horizon=5)
+    bayes = NearestSymbolFilter(jnp.asarray(model.prior), jnp.asarray(model.channel), jnp.asarray(places_of(model)))
+    process = Process.over(bayes, readings_of(model, places_of(model), length=60), Information(0.1), horizon=5)
     check_policy(process, OutsidePolicy(process, "described", Fixed()))
     with pytest.raises(InputError, match="needs a finite model"):
         OutsidePolicy(process, "rich", Fixed())

@@ -11,24 +11,25 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import reticent.gym  # noqa: F401  (registers the environments)
-from reticent.belief.provider import BayesProvider
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.data.load import Source, load
 from reticent.data.readings import readings
 from reticent.errors import InputError
 from reticent.gym.environment import ReleaseEnv
 from reticent.gym.processes import problem_process, recordings_process, synthetic_process, task_of
-from reticent.problem.bound import NO_BOUND, ConfidenceBound
+from reticent.problem.bound import Confidence, Unbounded
+from reticent.problem.enforcement import Mask, PaperCost
 from reticent.problem.fit import fit_model
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
-from reticent.process.replay import ReplayProcess
+from reticent.process.process import Process
+from reticent.process.source import FromCodes, FromReadings
 from tests.streams import places_of, readings_of
 
 MODEL = two_binary_sensors()
 STREAMS = readings_of(MODEL, places_of(MODEL), people=4, length=60)
-BAYES = BayesProvider(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
+BAYES = NearestSymbolFilter(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
 # As if it had been fitted to three of the four people: what a sensor reads is its code.
 CODEBOOK = {"mean": [[0.0], [0.0]], "deviation": [[1.0], [1.0]], "centres": places_of(MODEL).tolist()}
 FITTED = replace(MODEL, fitted={"codebook": CODEBOOK, "people": ["person 0", "person 2", "person 3"]})
@@ -36,18 +37,18 @@ FITTED = replace(MODEL, fitted={"codebook": CODEBOOK, "people": ["person 0", "pe
 
 def test_options_say_bound_prices_and_horizon():
     prices = Objective(time_cost=0.5)
-    process = synthetic_process(confidence=0.9, enforce="paper", objective=prices, horizon=30)
-    assert (process.bound, process.enforce) == ("confidence", "paper")
-    assert (process.limit, process.time_cost, process.horizon) == (0.9, 0.5, 30)
-    assert synthetic_process(information=1.0).enforce == "mask"
+    process = synthetic_process(confidence=0.9, enforce=PaperCost(), objective=prices, horizon=30)
+    assert isinstance(process.enforcement, PaperCost)
+    assert (process.bound.number, process.objective.time_cost, process.horizon) == (0.9, 0.5, 30)
+    assert isinstance(synthetic_process(information=1.0).enforcement, Mask)
     assert problem_process(MODEL, confidence=0.8).sensors == 2
 
 
 def test_tasks_and_processes_are_taken_as_they_are():
-    task = Task(MODEL, ConfidenceBound(0.8))
-    process = ReleaseProcess(task)
+    task = Task(MODEL, Confidence(0.8))
+    process = Process.of(task)
     assert problem_process(process) is process
-    assert problem_process(task).limit == 0.8
+    assert problem_process(task).bound.number == 0.8
     for problem in (task, process):
         with pytest.raises(InputError, match=r"has its own bound and prices: leave out \['confidence'\]"):
             problem_process(problem, confidence=0.7)
@@ -62,7 +63,7 @@ def test_there_is_one_bound(options):
 
 
 def test_no_bound_has_a_name():
-    assert task_of(MODEL, unbounded=True).bound == NO_BOUND
+    assert task_of(MODEL, unbounded=True).bound == Unbounded()
     with pytest.raises(InputError, match="at most 1"):
         task_of(MODEL, confidence=2.0)
 
@@ -73,17 +74,17 @@ def test_recorded_codes_are_replayed_to_a_fitted_model():
     check_env(env)
     env.reset(seed=0)
     assert env._play is not None
-    row = int(env._play.state.row)  # type: ignore[arg-type]
+    row = int(env._play.state.hidden.row)  # type: ignore[arg-type]
     said = [env.step(action)[4]["symbol"] for action in (0, 1, 0)]
     # Of those whom the model was fitted to: what that sensor said, moment after moment.
     own = STREAMS.of((0, 2, 3))
     assert said == [own.values[row + i, action, 0] for i, action in enumerate((0, 1, 0))]
-    assert env.process.recorded.codes.shape == own.values.shape[:2]  # type: ignore[attr-defined]
+    assert env.process.source.codes.shape == own.values.shape[:2]  # type: ignore[attr-defined]
 
 
 def test_raw_readings_are_replayed_to_a_learned_provider():
     process = recordings_process(STREAMS, provider=BAYES, confidence=0.8)
-    assert isinstance(process, ReplayProcess)
+    assert isinstance(process.source, FromReadings)
     assert process.horizon == 10
     env = ReleaseEnv(process)
     check_env(gymnasium.make("reticent/Recordings-v0", data=STREAMS, provider=BAYES, confidence=0.8).unwrapped)
@@ -118,9 +119,9 @@ def test_recordings_are_found_as_reticent_fit_has_left_them(tmp_path):
     ).unwrapped
     check_env(env)
     assert isinstance(env, ReleaseEnv)
-    assert isinstance(env.process, ReleaseProcess)
-    assert env.process.recorded is not None
-    assert len(env.process.recorded.codes) == len(recorded.of((0, 1)).person)
+    assert isinstance(env.process, Process)
+    assert isinstance(env.process.source, FromCodes)
+    assert len(env.process.source.codes) == len(recorded.of((0, 1)).person)
 
 
 @pytest.mark.parametrize(

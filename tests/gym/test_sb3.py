@@ -13,25 +13,25 @@ from reticent.audit.policy_audit import audit_policy
 from reticent.contracts import check_policy
 from reticent.errors import InputError
 from reticent.gym import OutsidePolicy, ReleaseEnv
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve.certificate import certify
 
 pytestmark = pytest.mark.slow
 # The first sensor says .0337 bits at the prior, so that soon it is not allowed any more.
-MASKED = Task(two_binary_sensors(), InformationBound(0.05), horizon=10)
-BOUNDED = Task(two_binary_sensors(), ConfidenceBound(0.8))
+MASKED = Task(two_binary_sensors(), Information(0.05), horizon=10)
+BOUNDED = Task(two_binary_sensors(), Confidence(0.8))
 OPTIMUM, STOP_AT_ONCE = 7.342248, 25.0
 
 
 def test_their_checker_has_nothing_to_say(sb3):
-    import_module(f"{sb3.__name__}.common.env_checker").check_env(ReleaseEnv(ReleaseProcess(MASKED)))
+    import_module(f"{sb3.__name__}.common.env_checker").check_env(ReleaseEnv(Process.of(MASKED)))
 
 
 def test_many_environments_are_what_they_make_of_single_ones(sb3):
-    ours, process = gym.sb3_vec_env("reticent/Problem-v0", 3, problem=MASKED), ReleaseProcess(MASKED)
+    ours, process = gym.sb3_vec_env("reticent/Problem-v0", 3, problem=MASKED), Process.of(MASKED)
     theirs = sb3.common.vec_env.DummyVecEnv([lambda: ReleaseEnv(process)] * 3)
     for each in (ours, theirs):
         each.seed(4)
@@ -63,7 +63,7 @@ def test_plain_agents_train_where_sensors_are_not_always_allowed(sb3, name):
     assert not before.equal(model.policy.action_net.weight)
     # They asked for what was not allowed, which ended the episode.
     assert any(episode["forbidden"] for episode in model.ep_info_buffer)
-    process = ReleaseProcess(MASKED)
+    process = Process.of(MASKED)
     check_policy(process, OutsidePolicy(process, "described", gym.from_sb3(model)))
 
 
@@ -94,7 +94,7 @@ def test_ppo_learns_to_release_and_to_stop(sb3):
     env = gym.sb3_vec_env("reticent/Problem-v0", 64, problem=BOUNDED)
     model = sb3.PPO("MlpPolicy", env, n_steps=32, batch_size=512, learning_rate=3e-3, gamma=1.0, seed=0)
     model.learn(10_240)
-    process = ReleaseProcess(BOUNDED)
+    process = Process.of(BOUNDED)
     found = evaluate(process, OutsidePolicy(process, "described", gym.from_sb3(model)), 16_384, seed=1)
     assert found.cost.value < 0.5 * STOP_AT_ONCE
     # No policy is cheaper than the optimum: four standard errors.
@@ -106,7 +106,7 @@ def test_an_agent_is_evaluated_certified_and_audited_like_a_policy_of_ours(sb3):
     env = gymnasium.make("reticent/Problem-v0", problem=BOUNDED)
     model = sb3.A2C("MlpPolicy", env, gamma=1.0, seed=0)
     model.learn(3_000)
-    process = ReleaseProcess(BOUNDED)
+    process = Process.of(BOUNDED)
     policy = OutsidePolicy(process, "described", gym.from_sb3(model))
     check_policy(process, policy)
     evaluated, certified = (

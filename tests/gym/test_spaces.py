@@ -12,28 +12,27 @@ from reticent.gym.environment import ReleaseEnv
 from reticent.gym.spaces import ROUNDING, features_of, observation_space
 from reticent.gym.vector import ReleaseVectorEnv
 from reticent.policy.actor import Inputs
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
-from reticent.problem.objective import Objective
+from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
+from reticent.problem.enforcement import Mask, PaperCost
 from reticent.problem.synthetic import tells_both, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.process import PublicState
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process, PublicState
 from tests.problems import random_model
 
 SMALL = two_binary_sensors()
 CASES: dict[str, tuple[Task, Inputs]] = {
-    "mask": (Task(SMALL, InformationBound(0.1), horizon=8), "described"),
-    "multiplier": (Task(SMALL, ExpectedInformationBound(0.1), horizon=8), "rich"),
-    "penalty": (Task(SMALL, ConfidenceBound(0.7), horizon=8), "rich"),
-    "inadmissible": (Task(SMALL, ConfidenceBound(0.6), Objective(violation_cost=np.inf)), "rich"),
-    "printed": (Task(tells_both(), InformationBound(0.5), enforce="paper", horizon=8), "described"),
-    "three by two, no bound": (Task(random_model(1, 3, 3, 2, 4), NO_BOUND, horizon=8), "described"),
+    "mask": (Task(SMALL, Information(0.1), horizon=8), "described"),
+    "multiplier": (Task(SMALL, ExpectedInformation(0.1), horizon=8), "rich"),
+    "penalty": (Task(SMALL, Confidence(0.7), horizon=8), "rich"),
+    "inadmissible": (Task(SMALL, Confidence(0.6), enforcement=Mask()), "rich"),
+    "printed": (Task(tells_both(), Information(0.5), enforcement=PaperCost(), horizon=8), "described"),
+    "three by two, no bound": (Task(random_model(1, 3, 3, 2, 4), Unbounded(), horizon=8), "described"),
 }
 QUICK = ("mask",)
 
 
 def process_of(case):
-    process = ReleaseProcess(CASES[case][0])
+    process = Process.of(CASES[case][0])
     return process.with_multiplier(jnp.asarray(10.0)) if case == "multiplier" else process
 
 
@@ -81,7 +80,7 @@ def test_the_limits_are_no_wider_than_need_be():
 def test_the_limits_are_reached_where_everything_is_known():
     features = features_of(process_of("mask"), "described")
     space = observation_space(features)
-    public = PublicState(jnp.array([[1.0, 0.0], [0.0, 0.0]]), jnp.zeros(()), jnp.ones(3, bool), None)
+    public = PublicState(jnp.array([[1.0, 0.0], [0.0, 0.0]]), jnp.zeros(()), jnp.ones(3, bool), None, None)
     seen = np.asarray(features(public))
     assert space.contains(seen)
     assert seen[5:8] == pytest.approx(space.low[5:8] + ROUNDING, abs=1e-6)
@@ -91,7 +90,7 @@ def test_the_limits_are_reached_where_everything_is_known():
 
 def test_a_bound_on_average_needs_its_price():
     with pytest.raises(InputError, match="with_multiplier"):
-        ReleaseEnv(ReleaseProcess(Task(SMALL, ExpectedInformationBound(0.1))))
+        ReleaseEnv(Process.of(Task(SMALL, ExpectedInformation(0.1))))
 
 
 @pytest.mark.slow

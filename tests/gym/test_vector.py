@@ -12,25 +12,25 @@ from reticent.errors import InputError
 from reticent.gym import play
 from reticent.gym.environment import ReleaseEnv
 from reticent.gym.vector import ReleaseVectorEnv
-from reticent.problem.bound import InformationBound
+from reticent.problem.bound import Information
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 
 
 def task(limit=0.15, horizon=6):
     """At the prior the first sensor says .0337 bits about the secret, the second .0015."""
-    return Task(two_binary_sensors(), InformationBound(limit), horizon=horizon)
+    return Task(two_binary_sensors(), Information(limit), horizon=horizon)
 
 
 def environments(**settings):
     """Always as many, so that they are compiled once."""
     forbidden = settings.pop("forbidden", "stop")
-    return ReleaseVectorEnv(ReleaseProcess(task(**settings)), 3, forbidden=forbidden)
+    return ReleaseVectorEnv(Process.of(task(**settings)), 3, forbidden=forbidden)
 
 
 def test_the_same_seed_plays_what_gymnasium_makes_of_single_environments():
-    ours, process = environments(), ReleaseProcess(task())
+    ours, process = environments(), Process.of(task())
     theirs = SyncVectorEnv([lambda: ReleaseEnv(process)] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
     assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"]
     assert ours.observation_space == theirs.observation_space

@@ -11,12 +11,13 @@ from reticent.policy.answer import Answer, AnswerRule, private_task
 from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.saved import RULE_ARRAYS, answer_of, policy_file, policy_of
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import ConfidenceBound
+from reticent.problem.bound import Confidence
+from reticent.problem.enforcement import AnswerOnly, Penalty
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 
-TASK = Task(two_binary_sensors(), ConfidenceBound(0.7), enforce="answer", horizon=3)
+TASK = Task(two_binary_sensors(), Confidence(0.7), enforcement=AnswerOnly(), horizon=3)
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def file():
         answer_limits=np.full((2, 2), 0.6),
         silence_limits=np.full(2, 0.5),
     )
-    process = ReleaseProcess(private_task(TASK))
+    process = Process.of(private_task(TASK))
     private = lookahead_policy(process, value_network(process, 8, jax.random.key(5)), "label")
     return policy_file(Answer(TASK, private, rule), TASK, {"width": 8, "rounds": 3}, {"seed": 0})
 
@@ -68,4 +69,4 @@ def test_what_a_file_says_is_checked(file):
     with pytest.raises(InputError, match="do not describe a value"):
         answer_of(replace(file, settings={}))
     with pytest.raises(InputError, match="kind 'answer' that enforces by 'penalty'"):
-        answer_of(replace(file, task=replace(TASK, enforce="penalty")))
+        answer_of(replace(file, task=replace(TASK, enforcement=Penalty())))

@@ -17,7 +17,8 @@ from reticent.gateway.runtime import Runtime, Standing
 from reticent.policy.actor import Actor, masked_logits
 from reticent.policy.onnx import onnx_model
 from reticent.policy.saved import policy_of
-from reticent.problem.bound import ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Confidence, ExpectedInformation, Information
+from reticent.problem.enforcement import Mask, PaperCost, named_enforcement
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
@@ -25,7 +26,7 @@ from reticent.process.process import PublicState
 from tests.problems import random_model
 from tests.untrained import actor, lookahead
 
-MASKED = Task(synthetic(), InformationBound(1.0))
+MASKED = Task(synthetic(), Information(1.0))
 STATES = 400
 
 
@@ -70,9 +71,9 @@ def check(logits, action, wanted):
         (MASKED, "belief"),
         (MASKED, "described"),
         (MASKED, "rich"),
-        (Task(random_model(2, 3, 2, 4, 6, sparse=True), ConfidenceBound(0.9)), "rich"),
-        (Task(random_model(1, 2, 3, 2, 4), ConfidenceBound(0.9), Objective(0.5, 20.0, np.inf)), "rich"),
-        (Task(random_model(1, 2, 3, 2, 4), ConfidenceBound(0.9), enforce="paper"), "described"),
+        (Task(random_model(2, 3, 2, 4, 6, sparse=True), Confidence(0.9)), "rich"),
+        (Task(random_model(1, 2, 3, 2, 4), Confidence(0.9), Objective(0.5, 20.0), Mask()), "rich"),
+        (Task(random_model(1, 2, 3, 2, 4), Confidence(0.9), enforcement=PaperCost()), "described"),
     ],
 )
 def test_the_graph_decides_as_the_actor(task, inputs):
@@ -81,7 +82,7 @@ def test_the_graph_decides_as_the_actor(task, inputs):
     assert isinstance(policy, Actor)
 
     def wanted(belief, spent, allowed):
-        public = PublicState(belief, spent, jnp.append(allowed, True), None)
+        public = PublicState(belief, spent, jnp.append(allowed, True), None, None)
         return masked_logits(policy.network, policy.features(public), public.allowed)
 
     found = states(task)
@@ -91,7 +92,7 @@ def test_the_graph_decides_as_the_actor(task, inputs):
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
 @pytest.mark.parametrize("inputs", ["described", "rich"])
 def test_the_graph_sees_what_would_be_sent(enforce, inputs):
-    task = Task(random_model(4, 2, 3, 2, 5), ConfidenceBound(0.75), enforce=enforce)
+    task = Task(random_model(4, 2, 3, 2, 5), Confidence(0.75), enforcement=named_enforcement(enforce))
     file = actor(task, inputs, seed=5)
     runtime, session = Runtime(file, ""), session_of(file)
     beliefs = states(task)[0][::8]
@@ -107,7 +108,7 @@ def test_the_file_explains_itself():
     session = session_of(actor(MASKED, "rich"))
     about = json.loads(session.get_modelmeta().custom_metadata_map["reticent"])
     assert about["sensors"] == list(MASKED.model.sensors)
-    assert about["bound"] == {"bits": 1.0}
+    assert about["bound"] == {"information": 1.0}
     assert about["policy"] == "0" * 64
     assert list(about["tensors"]) == [*(x.name for x in session.get_inputs()), *(x.name for x in session.get_outputs())]
     assert [x.shape for x in session.get_inputs()] == [["N", 3, 3], ["N"], ["N", 3]]
@@ -132,7 +133,7 @@ def test_what_is_no_actor_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="looks ahead"):
         onnx_model(lookahead(MASKED), "")
     with pytest.raises(InputError, match="on average"):
-        onnx_model(actor(Task(synthetic(), ExpectedInformationBound(0.3))), "")
+        onnx_model(actor(Task(synthetic(), ExpectedInformation(0.3))), "")
     with pytest.raises(InputError, match="holds arrays"):
         onnx_model(replace(actor(MASKED, "belief"), settings=actor(MASKED).settings), "")
     (tmp_path / "p.json").write_text("{}")

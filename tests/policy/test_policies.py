@@ -18,21 +18,21 @@ from reticent.policy.heuristics import (
 )
 from reticent.policy.network import Network
 from reticent.policy.policy import FixedSensor, NoProtection, RandomSensor
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information, Unbounded
+from reticent.problem.enforcement import Penalty
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.process import PublicState
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process, PublicState
 from tests.problems import random_model
 
 THRESHOLD = jnp.asarray(0.9)
 # Under the first the better sensor is soon not allowed, under the last no sensor ever is.
-MASKED = Task(two_binary_sensors(), InformationBound(0.05), horizon=10)
+MASKED = Task(two_binary_sensors(), Information(0.05), horizon=10)
 SETTINGS = [
     MASKED,
-    Task(synthetic(), InformationBound(0.6), horizon=20),
-    Task(tells_both(), InformationBound(1.0), horizon=20),
+    Task(synthetic(), Information(0.6), horizon=20),
+    Task(tells_both(), Information(1.0), horizon=20),
 ]
 
 
@@ -53,7 +53,7 @@ def policies(process):
 
 def test_the_first_policies_keep_the_contract():
     """The others act by the same two functions, `best` and `choose`; tests/solve/test_baselines simulates them."""
-    process = ReleaseProcess(MASKED)
+    process = Process.of(MASKED)
     for policy in islice(policies(process), 4):
         check_policy(process, policy)
 
@@ -61,13 +61,13 @@ def test_the_first_policies_keep_the_contract():
 @pytest.mark.slow
 @pytest.mark.parametrize("task", SETTINGS, ids=lambda task: f"{task.model.channel.shape}-{task.bound}")
 def test_every_policy_keeps_the_contract(task):
-    process = ReleaseProcess(task)
+    process = Process.of(task)
     for policy in policies(process):
         check_policy(process, policy)
 
 
 def test_no_protection_never_stops():
-    process = ReleaseProcess(Task(two_binary_sensors(), NO_BOUND, horizon=10))
+    process = Process.of(Task(two_binary_sensors(), Unbounded(), horizon=10))
     check_policy(process, NoProtection())
     state = process.init(jax.random.key(0)).public
     actions = jax.vmap(lambda key: NoProtection().act(key, state))(jax.random.split(jax.random.key(0), 500))
@@ -78,7 +78,7 @@ def test_no_protection_never_stops():
 def test_lookahead_costs_by_enumeration(seed):
     model = random_model(seed, sensors=2, secrets=3, useful=2, symbols=3)
     limit = model.largest_secret_prior + 0.1
-    process = ReleaseProcess(Task(model, ConfidenceBound(limit), Objective(1.5, 20.0, 7.0)))
+    process = Process.of(Task(model, Confidence(limit), Objective(1.5, 20.0), Penalty(7.0)))
     expected = []
     for a in range(2):
         cost = 1.5
@@ -92,7 +92,7 @@ def test_lookahead_costs_by_enumeration(seed):
 
 @pytest.mark.parametrize(("model", "action"), [(tells_useful, 0), (tells_nothing, 1), (tells_both, 1)])
 def test_lookahead_takes_the_obvious_first_action(model, action):
-    process = ReleaseProcess(Task(model(), ConfidenceBound(0.9)))
+    process = Process.of(Task(model(), Confidence(0.9)))
     public = process.init(jax.random.key(0)).public
     assert OneStepLookahead(process, jnp.asarray(2.0)).act(jax.random.key(0), public) == action
 
@@ -102,7 +102,7 @@ def test_information_gain_avoids_what_tells_the_secret():
     channel = np.concatenate([tells_both().channel, np.repeat(tells_useful().channel, 2, -1) / 2])
     names = {"secrets": ["0", "1"], "useful": ["0", "1"], "sensors": ["both", "useful"], "symbols": list("abcd")}
     model = type(tells_both()).from_json({**names, "channel": channel.tolist()})
-    process = ReleaseProcess(Task(model, NO_BOUND))
+    process = Process.of(Task(model, Unbounded()))
     public = process.init(jax.random.key(0)).public
     assert InformationGain(process, jnp.asarray(0.5), THRESHOLD).act(jax.random.key(0), public) == 1
 
@@ -132,4 +132,4 @@ def test_a_masked_action_has_probability_zero():
 
 
 def test_policies_cannot_see_the_hidden_pair():
-    assert set(PublicState.__dataclass_fields__) == {"belief", "spent_bits", "allowed", "kernels"}
+    assert set(PublicState.__dataclass_fields__) == {"belief", "spent_bits", "allowed", "kernels", "bits"}

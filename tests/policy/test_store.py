@@ -12,15 +12,16 @@ from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.network import Network, network_arrays
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import HEADER, PolicyFile
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
+from reticent.problem.enforcement import Coarsen
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 
 
 @pytest.fixture
 def actor():
-    process = ReleaseProcess(Task(two_binary_sensors(), InformationBound(0.2)))
+    process = Process.of(Task(two_binary_sensors(), Information(0.2)))
     features = Features(process, "rich")
     return Actor(Network(features.size, 3, 8, jax.random.key(5)), features, greedy=False)
 
@@ -28,7 +29,7 @@ def actor():
 def stored(actor, **changes):
     fields = {
         "kind": "actor",
-        "task": Task(two_binary_sensors(), InformationBound(0.2)),
+        "task": Task(two_binary_sensors(), Information(0.2)),
         "settings": {"inputs": "rich", "width": 8, "greedy": False},
         "arrays": network_arrays(actor.network),
         "provenance": {"seed": 0},
@@ -40,7 +41,7 @@ def test_a_policy_file_needs_nothing_else(actor, tmp_path):
     stored(actor).save(tmp_path / "p.safetensors")
     file = PolicyFile.load(tmp_path / "p.safetensors")
     _, again = policy_of(file)
-    assert file.task.bound == InformationBound(0.2)
+    assert file.task.bound == Information(0.2)
     assert jax.tree.all(jax.tree.map(np.array_equal, again, actor))
     assert [path.name for path in tmp_path.iterdir()] == ["p.safetensors"]
 
@@ -99,7 +100,7 @@ def test_numbers_must_be_finite(actor, tmp_path):
         stored(actor, arrays=arrays).save(tmp_path / "p.safetensors")
 
 
-@pytest.mark.parametrize(("field", "value"), [("horizon", 1.5), ("horizon", 10**30), ("bound", []), ("enforce", 3)])
+@pytest.mark.parametrize(("field", "value"), [("horizon", 1.5), ("horizon", 10**30), ("bound", []), ("enforcement", 3)])
 def test_a_task_in_the_header_is_checked(actor, tmp_path, field, value):
     header = json.loads(_header(actor, tmp_path))
     header["task"][field] = value
@@ -115,14 +116,14 @@ def test_a_missing_folder_is_a_sentence(actor, tmp_path):
 
 @pytest.mark.parametrize("kernels", ["label", "value"])
 def test_a_lookahead_policy_comes_back_with_its_process(kernels, tmp_path):
-    task = Task(two_binary_sensors(), ConfidenceBound(0.7), enforce="coarsen")
-    process = ReleaseProcess(task)
+    task = Task(two_binary_sensors(), Confidence(0.7), enforcement=Coarsen())
+    process = Process.of(task)
     policy = lookahead_policy(process, value_network(process, 8, jax.random.key(5)), kernels)
     path = tmp_path / "p.safetensors"
     policy_file(policy, task, {"width": 8, "kernels": kernels, "rounds": 3}, {"seed": 0}).save(path)
     again_process, again = policy_of(PolicyFile.load(path))
     assert jax.tree.all(jax.tree.map(np.array_equal, again, policy))
-    assert type(again_process.rule) is type(policy.process.rule)
+    assert again_process.enforcement.rule.name == kernels  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("settings", [{"width": 8}, {"width": 8, "kernels": "other"}, {"width": 0, "kernels": "label"}])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
-from reticent.problem.bound import NO_BOUND
+from reticent.problem.bound import Unbounded
 from reticent.problem.export import pomdp_text
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
@@ -118,7 +118,7 @@ def test_a_declaration_ends_the_episode_for_good(model):
 @pytest.mark.parametrize("model", [two_binary_sensors(), random_model(1), with_a_pair_that_never_occurs()])
 def test_the_file_has_the_optimal_cost_of_the_problem_without_bound(model):
     horizon = 3
-    exact = solve_lattice(Task(model, NO_BOUND, Objective()), horizon).upper
+    exact = solve_lattice(Task(model, Unbounded(), Objective()), horizon).upper
     discounts = (1.0, 1 - 1e-9, 0.999)
     costs = []
     for discount in discounts:

@@ -15,13 +15,14 @@ from reticent.contracts import check_process
 from reticent.policy.heuristics import lookahead_costs
 from reticent.policy.policy import RandomSensor
 from reticent.problem import merging
-from reticent.problem.bound import ConfidenceBound
+from reticent.problem.bound import Confidence
+from reticent.problem.enforcement import Coarsen, Withhold, named_enforcement
 from reticent.problem.merging import NEAREST
 from reticent.problem.synthetic import synthetic, tells_both, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process import guarantee
-from reticent.process.guarantee import Coarsen, Safety, Withhold, emitted
-from reticent.process.release import ReleaseProcess
+from reticent.process.guarantee import Safety, emitted
+from reticent.process.process import Process
 from reticent.process.rollout import rollout
 from reticent.process.value_kernels import ValueKernels
 from tests.problems import random_model
@@ -38,14 +39,14 @@ def bumpy(belief, spent_bits):
 RULES = {
     "withhold": Withhold(),
     "coarsen": Coarsen(),
-    "value": ValueKernels(Coarsen(), bumpy, PENALTY),
-    "withhold by value": ValueKernels(Withhold(), bumpy, PENALTY),
+    "value": Coarsen(ValueKernels(bumpy, PENALTY)),
+    "withhold by value": Withhold(ValueKernels(bumpy, PENALTY)),
 }
 
 
 @lru_cache
 def compiled(name):
-    return jax.jit(lambda belief, channel, limit: RULES[name].kernels(Safety(belief, channel, limit)))
+    return jax.jit(lambda belief, channel, limit: RULES[name].kernels(Safety(belief, channel, jnp.full(3, limit))))
 
 
 def some_case(seed, nearness):
@@ -106,7 +107,7 @@ def test_the_promise_does_not_depend_on_the_solver(name, solver, monkeypatch):
     for seed in range(3):
         model, belief, limit = some_case(seed, 0.2)
         channel = jnp.asarray(model.channel)
-        kernels = RULES[name].kernels(Safety(jnp.asarray(belief), channel, jnp.asarray(limit)))
+        kernels = RULES[name].kernels(Safety(jnp.asarray(belief), channel, jnp.full(3, limit)))
         assert np.allclose(kernels.sum(1), 1)
         assert all(one.sum(1).max() < limit for _, one in posteriors(belief, emitted(channel, kernels)))
 
@@ -171,7 +172,7 @@ def test_all_histories_of_a_small_problem(enforce):
     model = random_model(3, sensors=2, secrets=3, useful=2, symbols=3)
     model = type(model).from_json({**model.to_json(), "prior": [[0.2, 0.15], [0.1, 0.2], [0.2, 0.15]]})
     for limit in (0.4, 0.65, 0.9):
-        process = ReleaseProcess(Task(model, ConfidenceBound(limit), enforce=enforce))
+        process = Process.of(Task(model, Confidence(limit), enforcement=named_enforcement(enforce)))
         beliefs, weights = np.array([model.prior]), [1.0]
         for depth in range(1, 5):
             # In pieces of one size, so that it is compiled once.
@@ -191,10 +192,10 @@ def test_all_histories_of_a_small_problem(enforce):
 
 def test_a_sensor_that_cannot_move_the_belief_is_not_allowed():
     # It tells everything at once, so nothing of it may be told at a bound just above the prior ...
-    process = ReleaseProcess(Task(tells_both(), ConfidenceBound(0.5 + 1e-10), enforce="withhold"))
+    process = Process.of(Task(tells_both(), Confidence(0.5 + 1e-10), enforcement=Withhold()))
     assert process.init(jax.random.key(0)).public.allowed.tolist() == [False, True]
     # ... while a sensor that says nothing of the secret is sent as it is, whatever the bound.
-    process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.6), enforce="withhold"))
+    process = Process.of(Task(tells_useful(), Confidence(0.6), enforcement=Withhold()))
     public = process.init(jax.random.key(0)).public
     assert public.allowed.tolist() == [True, True]
     assert public.kernels is not None
@@ -203,7 +204,7 @@ def test_a_sensor_that_cannot_move_the_belief_is_not_allowed():
 
 
 def test_nothing_is_released_a_hair_below_the_bound():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8), enforce="coarsen"))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8), enforcement=Coarsen()))
     belief = jnp.array([[0.4, 0.4 - NEAREST / 2], [0.1, 0.1 + NEAREST / 2]])
     assert process.public(belief, jnp.zeros(())).allowed.tolist() == [False, False, True]
 
@@ -211,7 +212,7 @@ def test_nothing_is_released_a_hair_below_the_bound():
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "enforce"), [(synthetic, "coarsen"), (tells_both, "withhold")])
 def test_contract(model, enforce):
-    check_process(ReleaseProcess(Task(model(), ConfidenceBound(0.7), enforce=enforce, horizon=10)))
+    check_process(Process.of(Task(model(), Confidence(0.7), enforcement=named_enforcement(enforce), horizon=10)))
 
 
 @eqx.filter_jit
@@ -226,7 +227,7 @@ def test_bounds_below_one_half():
     model = random_model(0, secrets=3, symbols=4)
     model = replace(model, prior=np.full((3, 2), 1 / 6))
     for limit in (0.34, 0.4, 0.5):
-        process = ReleaseProcess(Task(model, ConfidenceBound(limit), enforce="coarsen", horizon=6))
+        process = Process.of(Task(model, Confidence(limit), enforcement=Coarsen(), horizon=6))
         moments = random_play(process, jax.random.split(jax.random.key(0), 64))
         belief = np.asarray(moments.after.belief)
         assert belief.sum(3).max() < limit

@@ -10,28 +10,26 @@ import pytest
 
 from reticent.audit.metrics import evaluate
 from reticent.audit.sessions import repeated_sessions
-from reticent.belief.lstm import LstmProvider
-from reticent.belief.provider import BayesProvider
+from reticent.belief.filter import NearestSymbolFilter
+from reticent.belief.lstm import LstmFilter
 from reticent.data.episodes import episodes_of
 from reticent.errors import InputError
 from reticent.policy.policy import Policy
-from reticent.problem.bound import ConfidenceBound, InformationBound
-from reticent.problem.objective import Objective
+from reticent.problem.bound import Confidence, Information
+from reticent.problem.enforcement import Coarsen, Mask, PaperCost, Withhold
 from reticent.problem.synthetic import tells_both, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.process.recorded import Recorded
-from reticent.process.release import ReleaseProcess
-from reticent.process.replay import ReplayProcess
 from reticent.process.rollout import rollout, simulate
+from reticent.process.source import FromCodes
 from tests.streams import places_of, readings_of
 
 # Each forbids something right at the start, or after a release or two.
 TASKS = {
-    "mask": Task(tells_both(), InformationBound(0.5)),
-    "inadmissible": Task(tells_both(), ConfidenceBound(0.8), Objective(violation_cost=float("inf"))),
-    "withhold": Task(two_binary_sensors(), ConfidenceBound(0.6), enforce="withhold", horizon=30),
-    "coarsen": Task(two_binary_sensors(), ConfidenceBound(0.6), enforce="coarsen", horizon=30),
+    "mask": Task(tells_both(), Information(0.5)),
+    "inadmissible": Task(tells_both(), Confidence(0.8), enforcement=Mask()),
+    "withhold": Task(two_binary_sensors(), Confidence(0.6), enforcement=Withhold(), horizon=30),
+    "coarsen": Task(two_binary_sensors(), Confidence(0.6), enforcement=Coarsen(), horizon=30),
 }
 QUICK = ("mask", "coarsen")
 
@@ -57,20 +55,20 @@ def heedless_play(process):
 @pytest.mark.parametrize("name", ["mask", pytest.param("coarsen", marks=pytest.mark.slow)])
 def test_evaluation_refuses_a_policy_that_ignores_what_is_allowed(name):
     with pytest.raises(InputError, match=r"Step \d+: the policy chose sensor 0, which is not allowed there"):
-        evaluate(ReleaseProcess(TASKS[name]), Heedless(), 200)
+        evaluate(Process.of(TASKS[name]), Heedless(), 200)
 
 
 @pytest.mark.slow
 def test_repeated_sessions_refuse_it_as_well():
     with pytest.raises(InputError, match="sensor 0, which is not allowed there"):
-        repeated_sessions(ReleaseProcess(TASKS["coarsen"]), Heedless(), sessions=2, episodes=10, seed=0, carried=True)
+        repeated_sessions(Process.of(TASKS["coarsen"]), Heedless(), sessions=2, episodes=10, seed=0, carried=True)
 
 
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in TASKS]
 )
 def test_compiled_play_stops_where_a_policy_ignores_what_is_allowed(name):
-    process = ReleaseProcess(TASKS[name])
+    process = Process.of(TASKS[name])
 
     moments = heedless_play(process)
     refused = ~np.asarray(moments.public.allowed)[..., 0]
@@ -81,7 +79,7 @@ def test_compiled_play_stops_where_a_policy_ignores_what_is_allowed(name):
 
 
 def test_an_action_that_does_not_exist_is_refused():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.9)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.9)))
     with pytest.raises(InputError, match="Step 0: the policy chose action -1, which is out of range 0-2"):
         evaluate(process, Heedless(-1), 200)
     with pytest.raises(InputError, match="Step 0: the policy chose action 7, which is out of range 0-2"):
@@ -89,13 +87,13 @@ def test_an_action_that_does_not_exist_is_refused():
 
 
 def test_a_step_by_hand_names_step_and_sensor():
-    process = ReleaseProcess(TASKS["mask"])
+    process = Process.of(TASKS["mask"])
     with pytest.raises(InputError, match="Step 0: the policy chose sensor 0, which is not allowed there"):
         process.step(jax.random.key(0), process.init(jax.random.key(0)), jnp.asarray(0))
 
 
 def test_a_plain_integer_is_an_action():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.9), horizon=3))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.9), horizon=3))
     records = simulate(process, lambda key, public: 1, 10, seed=0)
     assert (records.releases == 3).all()
 
@@ -112,7 +110,7 @@ def test_a_plain_integer_is_an_action():
     ids=["if", "int", "numpy", "float", "vector"],
 )
 def test_a_policy_that_cannot_be_compiled_is_told_so(act, sentence):
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.9), horizon=3))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.9), horizon=3))
     with pytest.raises(InputError, match=sentence):
         simulate(process, act, 10, seed=0)
 
@@ -126,13 +124,13 @@ BELIEVED = np.array([[[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2], [[[0.5, 0.5]] * 2] * 
 def replayed_codes() -> Process:
     model = replace(RECORDED, channel=BELIEVED)
     codes = jnp.asarray(STREAMS.values[:, :, 0].astype(int))
-    process = ReleaseProcess(Task(model, ConfidenceBound(1.0), enforce="paper", horizon=8))
-    return process.replaying(Recorded(codes, episodes_of(STREAMS, 8)))
+    process = Process.of(Task(model, Confidence(1.0), enforcement=PaperCost(), horizon=8))
+    return process.reading_from(FromCodes(codes, episodes_of(STREAMS, 8)))
 
 
 def replayed_readings() -> Process:
     prior, places = jnp.asarray(RECORDED.prior), jnp.asarray(places_of(RECORDED))
-    return ReplayProcess(BayesProvider(prior, jnp.asarray(BELIEVED), places), STREAMS, InformationBound(5.0), horizon=8)
+    return Process.over(NearestSymbolFilter(prior, jnp.asarray(BELIEVED), places), STREAMS, Information(5.0), horizon=8)
 
 
 @pytest.mark.parametrize("process", [replayed_codes, replayed_readings])
@@ -149,8 +147,8 @@ def test_compiled_play_stops_at_an_impossible_reading(process):
 
 
 def test_a_learned_belief_that_is_no_number_is_refused():
-    provider = LstmProvider(jnp.asarray(RECORDED.prior), 2, 1, jax.random.key(0))
+    provider = LstmFilter(jnp.asarray(RECORDED.prior), 2, 1, jax.random.key(0))
     broken = eqx.tree_at(lambda p: p.head.weight, provider, provider.head.weight * jnp.nan)
-    process = ReplayProcess(broken, STREAMS, ConfidenceBound(0.9), horizon=8)
+    process = Process.over(broken, STREAMS, Confidence(0.9), horizon=8)
     with pytest.raises(InputError, match="Step 0: sensor 0 gave reading"):
         evaluate(process, Heedless(), 200)

@@ -5,39 +5,39 @@ import numpy as np
 import pytest
 
 from reticent.audit.metrics import evaluate
-from reticent.belief.provider import BayesProvider
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.contracts import check_policy, check_process
 from reticent.data.episodes import episodes_of
 from reticent.errors import InputError
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
+from reticent.problem.enforcement import Coarsen, named_enforcement
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.recorded import Recorded
-from reticent.process.release import ReleaseProcess
-from reticent.process.replay import ReplayProcess
+from reticent.process.process import Process
 from reticent.process.rollout import simulate_traced
+from reticent.process.source import FromCodes
 from tests.streams import places_of, readings_of
 
 MODEL = two_binary_sensors()
 STREAMS = readings_of(MODEL, places_of(MODEL), people=4, length=400)
-BAYES = BayesProvider(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
+BAYES = NearestSymbolFilter(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel), jnp.asarray(places_of(MODEL)))
 
 
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.8), InformationBound(0.3)])
+@pytest.mark.parametrize("bound", [Confidence(0.8), Information(0.3)])
 def test_replay_keeps_the_contract(bound):
-    process = ReplayProcess(BAYES, STREAMS, bound, horizon=8)
+    process = Process.over(BAYES, STREAMS, bound, horizon=8)
     check_process(process)
     check_policy(process, RandomSensor(jnp.asarray(0.9)))
 
 
-@pytest.mark.parametrize("bound", [pytest.param(ConfidenceBound(0.8), marks=pytest.mark.slow), InformationBound(0.3)])
+@pytest.mark.parametrize("bound", [pytest.param(Confidence(0.8), marks=pytest.mark.slow), Information(0.3)])
 def test_replay_with_exact_belief_is_the_release_process(bound):
     policy = RandomSensor(jnp.asarray(0.9))
-    exact = evaluate(ReleaseProcess(Task(MODEL, bound, horizon=8)), policy, 20_000, seed=1)
-    replayed = evaluate(ReplayProcess(BAYES, STREAMS, bound, horizon=8), policy, 20_000, seed=2)
+    exact = evaluate(Process.of(Task(MODEL, bound, horizon=8)), policy, 20_000, seed=1)
+    replayed = evaluate(Process.over(BAYES, STREAMS, bound, horizon=8), policy, 20_000, seed=2)
     for name in ("cost", "releases", "accuracy_useful", "accuracy_secret", "violation_rate", "spent_bits"):
-        if name == "spent_bits" and isinstance(bound, ConfidenceBound):
+        if name == "spent_bits" and isinstance(bound, Confidence):
             continue  # Only an information bound keeps a ledger.
         a, b = getattr(exact, name), getattr(replayed, name)
         # The 4 x 400 readings per pair are a sample themselves: five times both intervals' reach, and 2 % on top.
@@ -45,7 +45,7 @@ def test_replay_with_exact_belief_is_the_release_process(bound):
 
 
 def test_what_is_released_is_what_was_recorded():
-    process = ReplayProcess(BAYES, STREAMS, NO_BOUND, horizon=6)
+    process = Process.over(BAYES, STREAMS, Unbounded(), horizon=6)
     records, sent = simulate_traced(process, RandomSensor(jnp.asarray(2.0)).act, 500, seed=0)
     spoke = np.asarray(sent.action) < 2
     row, episode = np.asarray(sent.symbol)[spoke], np.asarray(sent.episode)[spoke]
@@ -62,11 +62,11 @@ def test_what_is_released_is_what_was_recorded():
 @pytest.mark.slow
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
 def test_the_guarantee_holds_whatever_was_recorded(enforce):
-    process = ReleaseProcess(Task(MODEL, ConfidenceBound(0.6), enforce=enforce, horizon=8))
+    process = Process.of(Task(MODEL, Confidence(0.6), enforcement=named_enforcement(enforce), horizon=8))
     # Codes that the model would hardly expect: all of one person's readings are turned around.
     codes = STREAMS.values[:, :, 0].astype(np.int64)
     codes[STREAMS.person == 1] = 1 - codes[STREAMS.person == 1]
-    replay = process.replaying(Recorded(jnp.asarray(codes), episodes_of(STREAMS, 8)))
+    replay = process.reading_from(FromCodes(jnp.asarray(codes), episodes_of(STREAMS, 8)))
     check_process(replay)
     records, sent = simulate_traced(replay, RandomSensor(jnp.asarray(2.0)).act, 4000, seed=0)
     assert (np.asarray(records.highest_confidence) < 0.6).all()
@@ -78,15 +78,15 @@ def test_the_guarantee_holds_whatever_was_recorded(enforce):
 @pytest.mark.slow
 def test_replayed_codes_give_the_models_costs():
     policy = RandomSensor(jnp.asarray(0.9))
-    process = ReleaseProcess(Task(MODEL, ConfidenceBound(0.7), enforce="coarsen", horizon=8))
-    codes = Recorded(jnp.asarray(STREAMS.values[:, :, 0].astype(np.int64)), episodes_of(STREAMS, 8))
-    drawn, replayed = (evaluate(p, policy, 20_000, seed=3) for p in (process, process.replaying(codes)))
+    process = Process.of(Task(MODEL, Confidence(0.7), enforcement=Coarsen(), horizon=8))
+    codes = FromCodes(jnp.asarray(STREAMS.values[:, :, 0].astype(np.int64)), episodes_of(STREAMS, 8))
+    drawn, replayed = (evaluate(p, policy, 20_000, seed=3) for p in (process, process.reading_from(codes)))
     assert abs(drawn.cost.value - replayed.cost.value) <= 5 * (drawn.cost.high - drawn.cost.value) + 0.3
     assert abs(drawn.releases.value - replayed.releases.value) <= 0.1
 
 
 def test_bounds_that_cannot_be_kept_are_refused():
     with pytest.raises(InputError, match="largest prior"):
-        ReplayProcess(BAYES, STREAMS, ConfidenceBound(0.5))
+        Process.over(BAYES, STREAMS, Confidence(0.5))
     with pytest.raises(InputError, match="Over recordings"):
-        ReplayProcess(BAYES, STREAMS, ExpectedInformationBound(0.5))
+        Process.over(BAYES, STREAMS, ExpectedInformation(0.5))

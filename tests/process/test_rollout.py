@@ -3,10 +3,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import synthetic, tells_nothing, tells_useful
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import rollout, simulate, simulate_traced
 
 
@@ -16,7 +16,7 @@ def first_then_stop(_, public):
 
 
 def test_a_finished_episode_restarts_from_the_prior():
-    process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
+    process = Process.of(Task(tells_useful(), Confidence(0.9)))
     state = process.init(jax.random.key(0))
     _, moments = rollout(process, first_then_stop, jax.random.key(1), state, 6)
     assert moments.action.tolist() == [0, 1, 0, 1, 0, 1]
@@ -26,7 +26,7 @@ def test_a_finished_episode_restarts_from_the_prior():
 
 
 def test_episodes_are_whole_and_counted():
-    process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
+    process = Process.of(Task(tells_useful(), Confidence(0.9)))
     records = simulate(process, first_then_stop, 5_000, seed=0)
     assert records.cost.shape == (5_000,)
     assert (records.cost == 1).all()
@@ -35,7 +35,7 @@ def test_episodes_are_whole_and_counted():
 
 
 def test_a_cut_episode_pays_for_declaring_where_it_was_cut():
-    process = ReleaseProcess(Task(tells_nothing(), ConfidenceBound(0.9), horizon=7))
+    process = Process.of(Task(tells_nothing(), Confidence(0.9), horizon=7))
     records = simulate(process, lambda key, public: jnp.array(0), 10, seed=0)
     assert records.truncated.all()
     assert (records.releases == 7).all()
@@ -43,7 +43,7 @@ def test_a_cut_episode_pays_for_declaring_where_it_was_cut():
 
 
 def test_the_ledger_never_reaches_its_limit_under_the_mask():
-    process = ReleaseProcess(Task(synthetic(), InformationBound(0.8), horizon=50))
+    process = Process.of(Task(synthetic(), Information(0.8), horizon=50))
 
     def act(key, public):
         return jax.random.categorical(key, jnp.where(public.allowed, 0.0, -jnp.inf))
@@ -55,7 +55,7 @@ def test_the_ledger_never_reaches_its_limit_under_the_mask():
 
 
 def test_the_seed_decides_everything():
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(0.9), horizon=20))
+    process = Process.of(Task(synthetic(), Confidence(0.9), horizon=20))
 
     def act(key, public):
         return jax.random.randint(key, (), 0, 4)
@@ -66,12 +66,12 @@ def test_the_seed_decides_everything():
 
 
 def test_traced_episodes_are_the_same_episodes():
-    process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
+    process = Process.of(Task(tells_useful(), Confidence(0.9)))
     plain = simulate(process, first_then_stop, 9_000, seed=4)
     records, sent = simulate_traced(process, first_then_stop, 9_000, seed=4)
     assert jax.tree.all(jax.tree.map(np.array_equal, plain, records))
     assert np.array_equal(np.unique(sent.episode), np.arange(9_000))
     assert sent.chances is None
-    released = sent.symbol >= 0
+    released = ~sent.stopped
     assert np.array_equal(sent.episode[released], np.arange(9_000))
     assert np.array_equal(sent.symbol[released], records.useful)

@@ -50,7 +50,7 @@ def folder(tmp_path):
     (tmp_path / "p<1>.json").write_text(json.dumps(two_binary_sensors().to_json()))
     (tmp_path / "many.toml").write_text(
         'problems = ["synthetic", "p<1>.json"]\nconfidence = [0.6, 0.7]\ninformation = [0.1]\n'
-        'expected_information = [0.2]\nenforce = ["penalty", "coarsen", "mask", "multiplier"]\n'
+        'expected_information = [0.2]\nenforce = ["penalty", "coarsen", "mask", "lagrangian"]\n'
         'methods = ["a2c", "value-iteration", "value-kernels"]\nrecipes = ["default", "paper"]\nseeds = 2\n'
     )
     sweep = read_sweep(tmp_path / "many.toml")
@@ -101,7 +101,7 @@ def test_the_page_is_self_contained_and_says_what_a_front_is(folder, monkeypatch
     assert "80 of 80 cells are finished" in text
     assert "no other setting of the same problem and price is at least as good" in text
     assert "c</dt><dd>highest accuracy on U for its accuracy on S" in text
-    assert "A bound on information is not kept by penalty or coarsen or multiplier, but by mask or paper." in text
+    assert "A bound on information is not kept by penalty or coarsen or lagrangian, but by mask or paper." in text
     assert 'methods = ["a2c", "value-iteration", "value-kernels"]' in text
     assert "p&lt;1&gt;.json" in page
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)

@@ -10,11 +10,11 @@ import pytest
 
 from reticent.audit.metrics import evaluate
 from reticent.policy.heuristics import OneStepLookahead
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve.a2c import RECIPES, Recipe, advance, initialise, train, training
 from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 
@@ -27,7 +27,7 @@ SMALL = Recipe(environments=64, width=32)
 )
 def test_the_agent_finds_the_obvious_policy(model, value):
     """The first must be told from always stopping, which costs 25; the others are solved by it."""
-    process = ReleaseProcess(Task(model(), ConfidenceBound(0.9)))
+    process = Process.of(Task(model(), Confidence(0.9)))
     evaluation = evaluate(process, train(process, 20_480, 0, SMALL), 1_000, seed=1)
     assert evaluation.cost.value == pytest.approx(value, abs=1e-9)
 
@@ -35,7 +35,7 @@ def test_the_agent_finds_the_obvious_policy(model, value):
 @pytest.mark.slow
 @pytest.mark.parametrize(("limit", "value"), [(0.6, 12.883022), (0.9, 7.197961)])
 def test_the_agent_comes_near_the_exact_value_of_p1(limit, value):
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(limit)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(limit)))
     evaluation = evaluate(process, train(process, 300_000, 0), 40_000, seed=1)
     # Within 3 % of the optimum, and not below it by more than the interval allows.
     assert evaluation.cost.low <= value * 1.03
@@ -44,7 +44,7 @@ def test_the_agent_comes_near_the_exact_value_of_p1(limit, value):
 
 @pytest.mark.slow
 def test_the_paper_recipe_learns():
-    process = ReleaseProcess(Task(tells_useful(), ConfidenceBound(0.9)))
+    process = Process.of(Task(tells_useful(), Confidence(0.9)))
     recipe = replace(RECIPES["paper"], environments=64, width=32)
     evaluation = evaluate(process, train(process, 60_000, 0, recipe), 4_000, seed=1)
     assert evaluation.cost.value < 5.0
@@ -54,13 +54,13 @@ def test_training_compiles_once_for_all_bounds_prices_and_seeds():
     recipe = Recipe(environments=8, rollout=4, width=8)
     before = eqx.debug.get_num_traces(advance)
     for limit, penalty, seed in ((0.6, 50.0, 0), (0.8, 20.0, 1), (0.9, 10.0, 2)):
-        task = Task(two_binary_sensors(), ConfidenceBound(limit), Objective(error_penalty=penalty))
-        train(ReleaseProcess(task), 640, seed, recipe)
+        task = Task(two_binary_sensors(), Confidence(limit), Objective(error_penalty=penalty))
+        train(Process.of(task), 640, seed, recipe)
     assert eqx.debug.get_num_traces(advance) - before == 1
 
 
 def test_training_is_deterministic_given_the_seed():
-    process = ReleaseProcess(Task(two_binary_sensors(), InformationBound(0.2)))
+    process = Process.of(Task(two_binary_sensors(), Information(0.2)))
     recipe = Recipe(environments=8, rollout=4, width=8)
     one, two, other = (train(process, 1_280, seed, recipe) for seed in (0, 0, 1))
     assert jax.tree.all(jax.tree.map(np.array_equal, one, two))
@@ -69,7 +69,7 @@ def test_training_is_deterministic_given_the_seed():
 
 @pytest.mark.parametrize("steps", [1, 32, 33, 928, 1_280])
 def test_all_steps_that_were_asked_for_are_run_and_what_is_run_is_said(steps):
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     recipe = Recipe(environments=8, rollout=4, width=8)
     told: list[int] = []
     train(process, steps, 0, recipe, lambda done, _: told.append(done))
@@ -80,7 +80,7 @@ def test_all_steps_that_were_asked_for_are_run_and_what_is_run_is_said(steps):
 
 
 def test_interrupted_training_goes_on_to_the_same_result(tmp_path):
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     recipe = Recipe(environments=8, rollout=4, width=8)
     fresh, settings, path = initialise(process, recipe, 0), {"seed": 0}, tmp_path / "p.partial"
     states = [state for state, _ in training(process, recipe, fresh, 1_280)]
@@ -95,7 +95,7 @@ def test_interrupted_training_goes_on_to_the_same_result(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("limit", "margin"), [(0.9, 0.3), (0.99, 1.3)])
 def test_the_agent_beats_one_step_lookahead_on_the_synthetic_problem(limit, margin):
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(limit)))
+    process = Process.of(Task(synthetic(), Confidence(limit)))
     agent = evaluate(process, train(process), 100_000, seed=1)
     lookahead = evaluate(process, OneStepLookahead(process, jnp.asarray(2.0)), 100_000, seed=1)
     # Standard errors are below 0.04; the margins are those asked of the default agent.
@@ -105,7 +105,7 @@ def test_the_agent_beats_one_step_lookahead_on_the_synthetic_problem(limit, marg
 @pytest.mark.slow
 @pytest.mark.parametrize(("bits", "cost"), [(1.0, 18.5), (1.5, 13.1)])
 def test_the_agent_under_the_information_mask_on_the_synthetic_problem(bits, cost):
-    process = ReleaseProcess(Task(synthetic(), InformationBound(bits)))
+    process = Process.of(Task(synthetic(), Information(bits)))
     agent = evaluate(process, train(process), 100_000, seed=1)
     assert agent.cost.value <= cost
     assert agent.violation_rate.value == 0

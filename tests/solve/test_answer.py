@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from reticent.audit.metrics import summarise
 from reticent.errors import InputError
 from reticent.policy.answer import Answer, best_guess, private_episodes, private_task
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
+from reticent.problem.enforcement import AnswerOnly
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve.answer import MISTAKE, answer, answer_times, rule_of
 from reticent.solve.answer_limits import Moments, excesses, reach, slopes, upper_limits
 from reticent.solve.answer_program import Program, blind_weights, excesses_of, safe_weights, tangents_of
@@ -152,11 +153,11 @@ def test_answers_come_at_times_that_are_worth_waiting_for():
 @pytest.fixture(scope="module")
 def private():
     settings = Settings(rounds=20, groups=2, lanes=64, rollout=4, width=16, learning_rate=1e-2)
-    return value_iteration(ReleaseProcess(private_task(task(0.6))), 0, settings)
+    return value_iteration(Process.of(private_task(task(0.6))), 0, settings)
 
 
 def task(limit: float) -> Task:
-    return Task(two_binary_sensors(), ConfidenceBound(limit), enforce="answer", horizon=40)
+    return Task(two_binary_sensors(), Confidence(limit), enforcement=AnswerOnly(), horizon=40)
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +208,10 @@ def test_a_rule_is_deterministic_and_must_fit_its_bound(made, private):
     assert all(np.array_equal(getattr(one, name), getattr(again, name)) for name in vars(one))
     with pytest.raises(InputError, match=r"not below the bound 0\.55"):
         Answer(task(0.55), private, one)
-    with pytest.raises(InputError, match="Answers keep a bound on confidence"):
-        answer(Task(two_binary_sensors(), InformationBound(0.2)), private)
+    with pytest.raises(InputError, match="does not limit the posterior of a secret"):
+        answer(Task(two_binary_sensors(), Information(0.2)), private)
     with pytest.raises(InputError, match="no readings are released"):
-        ReleaseProcess(task(0.7))
+        Process.of(task(0.7))
     with pytest.raises(InputError, match="must rise from 0"):
         replace(one, times=one.times[::-1].copy())
     with pytest.raises(InputError, match="each row must sum to one"):

@@ -4,10 +4,10 @@ import pytest
 
 from reticent.policy.heuristics import BASELINES, OneStepLookahead
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import synthetic, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import simulate
 from reticent.solve.baselines import THRESHOLDS, _threshold_costs, tuned_baseline
 
@@ -19,14 +19,14 @@ NEVER = jnp.asarray(2.0)
     ("model", "value"), [(tells_useful, 1.0), pytest.param(tells_nothing, 25.0, marks=pytest.mark.slow)]
 )
 def test_tuned_baselines_solve_the_obvious_problems(name, model, value):
-    process = ReleaseProcess(Task(model(), ConfidenceBound(0.9)))
+    process = Process.of(Task(model(), Confidence(0.9)))
     policy = tuned_baseline(name, process, seed=0, episodes=256)
     assert simulate(process, policy.act, 1_000, seed=1).cost.mean() == pytest.approx(value)
 
 
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.9), pytest.param(InformationBound(0.1), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("bound", [Confidence(0.9), pytest.param(Information(0.1), marks=pytest.mark.slow)])
 def test_costs_of_all_thresholds_at_once_agree_with_playing_each(bound):
-    process = ReleaseProcess(Task(two_binary_sensors(), bound))
+    process = Process.of(Task(two_binary_sensors(), bound))
     costs = _threshold_costs(process, RandomSensor(NEVER).act, 0, 8_192)
     for index in (0, 40, 60, 66):
         policy = RandomSensor(jnp.asarray(THRESHOLDS[index]))
@@ -37,7 +37,7 @@ def test_costs_of_all_thresholds_at_once_agree_with_playing_each(bound):
 
 @pytest.mark.slow
 def test_one_step_lookahead_on_the_synthetic_problem():
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(0.99)))
+    process = Process.of(Task(synthetic(), Confidence(0.99)))
     cost = simulate(process, OneStepLookahead(process, NEVER).act, 100_000, seed=0).cost
     # The prototype's figure is 18.2; the standard error here is 0.03.
     assert cost.mean() == pytest.approx(18.2, abs=0.15)

@@ -11,11 +11,12 @@ import pytest
 from reticent.errors import InputError
 from reticent.estimate import Estimate, exact
 from reticent.policy.heuristics import OneStepLookahead
-from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
+from reticent.problem.enforcement import Lagrangian, Withhold, named_enforcement
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
-from reticent.problem.task import Enforcement, Task
-from reticent.process.release import ReleaseProcess
+from reticent.problem.task import Task
+from reticent.process.process import Process
 from reticent.solve.certificate import PAIRS, Certificate, Effort, certify
 from reticent.solve.expected_information import solve_expected
 from reticent.solve.lattice import solve_lattice
@@ -24,7 +25,7 @@ from reticent.solve.tree import solve_tree
 SHORT = Effort(rounds=4, draws=32, episodes=8_000)
 
 
-def task_of(bound: Bound, enforce: Enforcement) -> Task:
+def task_of(bound: Bound, enforce: str) -> Task:
     """Two sensors of four symbols."""
     rng = np.random.default_rng(0)
     sizes = {"secrets": 2, "useful": 2, "sensors": 2, "symbols": 4}
@@ -33,7 +34,7 @@ def task_of(bound: Bound, enforce: Enforcement) -> Task:
     assert channel.shape[0] * channel.shape[3] > PAIRS
     model = ReleaseModel(prior=np.full((2, 2), 0.25), channel=channel, **names)
     # Mistakes are cheap, so that episodes are short.
-    return Task(model, bound, Objective(error_penalty=20.0), enforce, horizon=40)
+    return Task(model, bound, Objective(error_penalty=20.0), named_enforcement(enforce), horizon=40)
 
 
 def test_a_wide_gap_is_said_in_multiples_of_the_lower_bound():
@@ -50,9 +51,9 @@ def test_a_wide_gap_is_said_in_multiples_of_the_lower_bound():
 @pytest.mark.slow
 @pytest.mark.parametrize("own", [False, True])
 def test_floor_and_ceiling_enclose_the_optimum(own):
-    task = task_of(ConfidenceBound(0.8), "penalty")
+    task = task_of(Confidence(0.8), "penalty")
     stages = {}
-    policy = OneStepLookahead(ReleaseProcess(task), jnp.asarray(1.0)) if own else None
+    policy = OneStepLookahead(Process.of(task), jnp.asarray(1.0)) if own else None
     found = certify(task, policy, 0, SHORT, lambda doing, done, total: stages.__setitem__(doing, (done, total)))
     optimum = solve_lattice(task).upper
     assert found.kind == "dual bound"
@@ -66,12 +67,12 @@ def test_floor_and_ceiling_enclose_the_optimum(own):
 
 @pytest.mark.slow
 def test_a_limit_on_every_path_has_the_floor_of_a_limit_on_average():
-    task = task_of(InformationBound(0.2), "mask")
+    task = task_of(Information(0.2), "mask")
     found = certify(task, None, 0, SHORT)
     assert found.kind == "relaxation"
     # The optimum with the limit on average, exact up to eight releases; four standard errors. With four rounds of
     # learning the floor came within 10 % of it.
-    average = solve_expected(replace(task, bound=ExpectedInformationBound(0.2), enforce="multiplier"), 8).cost
+    average = solve_expected(replace(task, bound=ExpectedInformation(0.2), enforcement=Lagrangian()), 8).cost
     assert 0.85 * average < found.lower.value < average + 2 * (found.lower.high - found.lower.value)
     # The optimum with the limit on every path lies above, and no policy costs less.
     assert average < solve_lattice(task, 6).lower <= found.upper.value + 2 * (found.upper.high - found.upper.value)
@@ -79,7 +80,7 @@ def test_a_limit_on_every_path_has_the_floor_of_a_limit_on_average():
 
 def test_answers_are_certified_by_their_policy():
     with pytest.raises(InputError, match="certified by their policy"):
-        certify(task_of(ConfidenceBound(0.8), "answer"))
+        certify(task_of(Confidence(0.8), "answer"))
 
 
 def test_an_open_bracket_is_not_called_exact_and_lies_above_the_optimum_without_bound():
@@ -91,10 +92,10 @@ def test_an_open_bracket_is_not_called_exact_and_lies_above_the_optimum_without_
         "symbols": ("0", "1", "2"),
     }
     model = ReleaseModel(np.full((2, 2), 0.25), rng.dirichlet(np.ones(3), size=(1, 2, 2)), **names)
-    task = Task(model, ConfidenceBound(0.6), enforce="withhold")
+    task = Task(model, Confidence(0.6), enforcement=Withhold())
     found = certify(task)
-    unbounded = solve_lattice(Task(model, NO_BOUND), max_nodes=100_000)
-    alone = solve_tree(ReleaseProcess(task), 3).lower
+    unbounded = solve_lattice(Task(model, Unbounded()), max_nodes=100_000)
+    alone = solve_tree(Process.of(task), 3).lower
     assert found.kind == "exact bracket"
     assert found.lower.value >= max(unbounded.lower, alone) - 1e-9
     assert unbounded.lower > alone + 0.1

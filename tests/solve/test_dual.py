@@ -10,11 +10,11 @@ import pytest
 
 from reticent.estimate import mean
 from reticent.policy.lookahead import ValueFunction, value_network
-from reticent.problem.bound import NO_BOUND, ConfidenceBound
-from reticent.problem.objective import Objective
+from reticent.problem.bound import Confidence, Unbounded
+from reticent.problem.enforcement import Mask
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve import sharpen
 from reticent.solve.certificate import ceiling, dual_floor
 from reticent.solve.dual import floor_draws
@@ -35,8 +35,8 @@ def raw_value(process, seed, scale):
 
 @pytest.mark.parametrize(("seed", "scale"), [(0, 0.0), (1, 30.0), (2, 100.0)])
 def test_it_is_a_lower_bound_whatever_the_value(seed, scale):
-    task = Task(two_binary_sensors(), ConfidenceBound(0.8))
-    process = ReleaseProcess(task)
+    task = Task(two_binary_sensors(), Confidence(0.8))
+    process = Process.of(task)
     floor = floor_draws(process, raw_value(process, seed, scale), 512, seed)
     # One-sided: four standard errors above the optimum would be one draw in thirty thousand.
     estimate = mean(floor.cost)
@@ -44,10 +44,10 @@ def test_it_is_a_lower_bound_whatever_the_value(seed, scale):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.7), NO_BOUND])
+@pytest.mark.parametrize("bound", [Confidence(0.7), Unbounded()])
 def test_with_a_learned_value_both_sides_meet_at_the_exact_cost(bound):
     task = Task(two_binary_sensors(), bound)
-    process = ReleaseProcess(task)
+    process = Process.of(task)
     optimum = solve_lattice(task).upper
     policy = sharpen.sharp_policy(process, 0, QUICK)
     lower, excess, paper = dual_floor(policy.process, policy.value, 512, 1)
@@ -61,7 +61,7 @@ def test_with_a_learned_value_both_sides_meet_at_the_exact_cost(bound):
 
 @pytest.mark.slow
 def test_the_control_variate_changes_the_noise_and_not_the_mean():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.7)))
     policy = sharpen.sharp_policy(process, 0, QUICK)
     plain, controlled = (ceiling(process, policy, 20_000, 5, value) for value in (None, policy.value))
     width = plain.high - plain.low
@@ -71,7 +71,7 @@ def test_the_control_variate_changes_the_noise_and_not_the_mean():
 
 @pytest.mark.slow
 def test_sharpening_is_the_same_for_the_same_seed():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.7)))
     short = replace(QUICK, rounds=2, iteration=replace(ITERATION, rounds=2))
     one, again, other = (sharpen.sharp_policy(process, seed, short).value.network for seed in (0, 0, 1))
     assert jax.tree.all(jax.tree.map(np.array_equal, one, again))
@@ -79,15 +79,15 @@ def test_sharpening_is_the_same_for_the_same_seed():
 
 
 def test_inadmissible_sensors_are_left_out():
-    task = Task(two_binary_sensors(), ConfidenceBound(0.7), Objective(violation_cost=np.inf))
-    process = ReleaseProcess(task)
+    task = Task(two_binary_sensors(), Confidence(0.7), enforcement=Mask())
+    process = Process.of(task)
     floor = floor_draws(process, raw_value(process, 0, 0.0), 256, 0)
     assert np.isfinite(floor.cost).all()
     assert mean(floor.cost).low < solve_lattice(task).upper
 
 
 def test_draws_are_the_same_for_the_same_seed():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.8)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     value = raw_value(process, 0, 1.0)
     one, two = floor_draws(process, value, 40, 3), floor_draws(process, value, 64, 3)
     assert (one.cost == two.cost[:40]).all()

@@ -23,11 +23,12 @@ from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
+from reticent.problem.enforcement import named_enforcement
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import simulate
 from reticent.solve import a2c, value_iteration
 from reticent.solve.baselines import tuned_baseline
@@ -78,7 +79,7 @@ def linear_program(task, horizon):
                 flow[row[(*history, (a, z))], column] = -law
     start = np.zeros(len(histories))
     start[0] = 1.0
-    limit = [task.bound.limit_bits]
+    limit = [task.bound.bits]
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     found = linprog(cost, [leaks], limit, flow, start, method="highs", options=tight)
     assert found.success
@@ -88,7 +89,7 @@ def linear_program(task, horizon):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("limit", [0.001, 0.01, 0.05, 0.2])
 def test_the_exact_solution_agrees_with_a_linear_program_over_histories(seed, limit):
-    task = Task(random_model(seed), ExpectedInformationBound(limit), PRICES)
+    task = Task(random_model(seed), ExpectedInformation(limit), PRICES)
     solution = solve_expected(task, 3)
     assert solution.cost == pytest.approx(linear_program(task, 3), abs=1e-7)
     assert solution.leakage_bits <= limit + 1e-12
@@ -97,7 +98,7 @@ def test_the_exact_solution_agrees_with_a_linear_program_over_histories(seed, li
 @given(seed=st.integers(0, 2**31 - 1), limit=st.floats(1e-4, 0.5), horizon=st.integers(1, 5))
 def test_the_mixture_attains_the_dual_value_and_pathwise_costs_more(seed, limit, horizon):
     model = random_model(seed, secrets=2 + seed % 2, sparse=seed % 3 == 0)
-    solution = solve_expected(Task(model, ExpectedInformationBound(limit), PRICES), horizon)
+    solution = solve_expected(Task(model, ExpectedInformation(limit), PRICES), horizon)
     assert sum(share.weight for share in solution.mixture) == pytest.approx(1)
     assert all(0 < share.weight <= 1 for share in solution.mixture)
     if solution.multiplier > 0:
@@ -107,22 +108,22 @@ def test_the_mixture_attains_the_dual_value_and_pathwise_costs_more(seed, limit,
         dual = share.policy.cost + solution.multiplier * (share.policy.leakage_bits - limit)
         if solution.multiplier > 0:
             assert dual == pytest.approx(solution.cost, abs=1e-9)
-    pathwise = solve_lattice(Task(model, InformationBound(limit), PRICES), horizon)
-    unbound = solve_lattice(Task(model, NO_BOUND, PRICES), horizon)
+    pathwise = solve_lattice(Task(model, Information(limit), PRICES), horizon)
+    unbound = solve_lattice(Task(model, Unbounded(), PRICES), horizon)
     assert unbound.upper - 1e-9 <= solution.cost <= pathwise.upper + 1e-9
 
 
 def test_a_limit_that_does_not_bind_has_no_price():
-    solution = solve_expected(Task(two_binary_sensors(), ExpectedInformationBound(0.5)), 12)
+    solution = solve_expected(Task(two_binary_sensors(), ExpectedInformation(0.5)), 12)
     assert solution.multiplier == 0
     assert [share.weight for share in solution.mixture] == [1]
-    assert solution.cost == pytest.approx(solve_lattice(Task(two_binary_sensors(), NO_BOUND), 12).upper)
+    assert solution.cost == pytest.approx(solve_lattice(Task(two_binary_sensors(), Unbounded()), 12).upper)
 
 
 @pytest.mark.parametrize("limit", [1e-6, 0.3, 1.0])
 def test_known_answers(limit):
     def solved(model):
-        return solve_expected(Task(model, ExpectedInformationBound(limit)), 3)
+        return solve_expected(Task(model, ExpectedInformation(limit)), 3)
 
     assert solved(tells_useful()).cost == pytest.approx(1)
     assert solved(tells_nothing()).cost == pytest.approx(25)
@@ -133,16 +134,16 @@ def test_known_answers(limit):
 
 
 def test_what_does_not_fit_is_refused_with_a_sentence():
-    with pytest.raises(InputError, match="needs an ExpectedInformationBound"):
-        solve_expected(Task(two_binary_sensors(), InformationBound(0.1)), 3)
+    with pytest.raises(InputError, match="needs a bound that is kept on average"):
+        solve_expected(Task(two_binary_sensors(), Information(0.1)), 3)
     with pytest.raises(InputError, match="need more than 100 nodes"):
-        solve_expected(Task(two_binary_sensors(), ExpectedInformationBound(0.1)), 50, max_nodes=100)
-    with pytest.raises(InputError, match="not by 'multiplier'"):
-        solve_lattice(Task(two_binary_sensors(), ExpectedInformationBound(0.1)))
+        solve_expected(Task(two_binary_sensors(), ExpectedInformation(0.1)), 50, max_nodes=100)
+    with pytest.raises(InputError, match="not by 'lagrangian'"):
+        solve_lattice(Task(two_binary_sensors(), ExpectedInformation(0.1)))
 
 
 def priced_process(model, multiplier, limit=0.05, **task):
-    return ReleaseProcess(Task(model, ExpectedInformationBound(limit), **task)).with_multiplier(jnp.asarray(multiplier))
+    return Process.of(Task(model, ExpectedInformation(limit), **task)).with_multiplier(jnp.asarray(multiplier))
 
 
 def test_the_stop_pays_for_what_was_said_and_nothing_is_forbidden():
@@ -151,7 +152,7 @@ def test_the_stop_pays_for_what_was_said_and_nothing_is_forbidden():
     said = bits(np.asarray(process.prior).sum(1)) - bits(np.array([0.1, 0.9]))
     assert float(process.stop_cost(belief)) == pytest.approx(50 * 0.45 + 7 * said)
     assert process.public(belief, jnp.asarray(3.0)).allowed.all()
-    assert not process.forbidden(belief)
+    assert not process.crossed(belief, jnp.zeros(()))
     assert float(process.used(belief, jnp.asarray(0.1))) == pytest.approx(said / 0.05)
     look = process.outlook(process.public(belief, jnp.asarray(3.0)))
     assert not look.ended.any()
@@ -217,7 +218,7 @@ def test_dual_ascent_by_hand():
 
 @cache
 def exact():
-    task = Task(two_binary_sensors(), ExpectedInformationBound(LIMIT), horizon=12)
+    task = Task(two_binary_sensors(), ExpectedInformation(LIMIT), horizon=12)
     return task, solve_expected(task, 12)
 
 
@@ -225,7 +226,7 @@ def check_learned(policy, process):
     """Near the top of the dual: cost 8.209 at multiplier 90.8, where policies of 0.0445 and 0.0529 bits meet."""
     _, solution = exact()
     evaluation = evaluate(process, policy, 40_000, seed=1)
-    multiplier = float(process.multiplier)
+    multiplier = float(process.enforcement.price)
     assert multiplier == pytest.approx(solution.multiplier, rel=0.1)
     # No policy without randomisation meets the limit; those that meet at the top miss it by 0.0055 at most.
     assert evaluation.spent_bits.value == pytest.approx(LIMIT, abs=0.01)
@@ -238,27 +239,27 @@ def check_learned(policy, process):
 
 @pytest.mark.slow
 def test_value_iteration_learns_the_multiplier():
-    policy = value_iteration.value_iteration(ReleaseProcess(exact()[0]), 0, SETTINGS)
+    policy = value_iteration.value_iteration(Process.of(exact()[0]), 0, SETTINGS)
     check_learned(policy, policy.process)
 
 
 @pytest.mark.slow
 def test_the_agent_learns_the_multiplier():
-    policy = a2c.train(ReleaseProcess(exact()[0]), 100_000, 0, RECIPE)
+    policy = a2c.train(Process.of(exact()[0]), 100_000, 0, RECIPE)
     check_learned(policy, policy.features.process)
 
 
 def test_the_multiplier_does_not_recompile():
     before = eqx.debug.get_num_traces(a2c.advance)
     for limit in (0.05, 0.1):
-        a2c.train(ReleaseProcess(Task(two_binary_sensors(), ExpectedInformationBound(limit))), 640, 0, TINY_RECIPE)
+        a2c.train(Process.of(Task(two_binary_sensors(), ExpectedInformation(limit))), 640, 0, TINY_RECIPE)
     assert eqx.debug.get_num_traces(a2c.advance) - before == 1
 
 
 @pytest.mark.parametrize("method", ["value-iteration", pytest.param("a2c", marks=pytest.mark.slow)])
 def test_the_multiplier_survives_interruption_and_the_policy_file(method, tmp_path):
-    task = Task(two_binary_sensors(), ExpectedInformationBound(0.02))
-    process = ReleaseProcess(task)
+    task = Task(two_binary_sensors(), ExpectedInformation(0.02))
+    process = Process.of(task)
     fresh: Any
     if method == "a2c":
         fresh, settings = a2c.initialise(process, TINY_RECIPE, 0), {"width": 8}
@@ -278,7 +279,7 @@ def test_the_multiplier_survives_interruption_and_the_policy_file(method, tmp_pa
     policy_file(policy, task, settings, {}).save(tmp_path / "p.safetensors")
     file = PolicyFile.load(tmp_path / "p.safetensors")
     acts_in, again = policy_of(file)
-    assert float(acts_in.multiplier) == float(last.price.average) > 0
+    assert float(acts_in.enforcement.price) == float(last.price.average) > 0
     assert jax.tree.all(jax.tree.map(np.array_equal, again, policy))
     for wrong in ({}, {"multiplier": -1.0}, {"multiplier": float("nan")}, {"multiplier": "much"}):
         kept = {key: value for key, value in file.settings.items() if key != "multiplier"}
@@ -288,18 +289,14 @@ def test_the_multiplier_survives_interruption_and_the_policy_file(method, tmp_pa
 
 @pytest.mark.parametrize(
     ("bound", "enforce"),
-    [(ConfidenceBound(0.65), "penalty"), (InformationBound(0.2), "mask")]
-    + [pytest.param(ConfidenceBound(0.65), way, marks=pytest.mark.slow) for way in ("paper", "withhold", "coarsen")]
-    + [pytest.param(InformationBound(0.2), "paper", marks=pytest.mark.slow)],
+    [(Confidence(0.65), "penalty"), (Information(0.2), "mask")]
+    + [pytest.param(Confidence(0.65), way, marks=pytest.mark.slow) for way in ("paper", "withhold", "coarsen")]
+    + [pytest.param(Information(0.2), "paper", marks=pytest.mark.slow)],
 )
 def test_other_enforcements_know_no_multiplier(bound, enforce):
-    """A multiplier that is no number would show in every result that it enters."""
-    task = Task(two_binary_sensors(), bound, enforce=enforce)
-    process = ReleaseProcess(task)
+    task = Task(two_binary_sensors(), bound, enforcement=named_enforcement(enforce))
+    process = Process.of(task)
     assert free(process) is None
-    spoilt = eqx.tree_at(lambda p: p.multiplier, process, jnp.asarray(np.nan))
-    assert np.isfinite(spoilt.stop_cost(process.prior))
-    policy = lookahead_policy(spoilt, value_network(spoilt, 8, jax.random.key(0)), "label")
-    assert np.isfinite(policy.value(process.prior, jnp.zeros(())))
-    assert np.isfinite(lookahead_costs(spoilt, process.init(jax.random.key(0)).public)).all()
+    assert (process.enforcement.priced, process.enforcement.price) == (False, 0.0)
+    policy = lookahead_policy(process, value_network(process, 8, jax.random.key(0)), "label")
     assert "multiplier" not in policy_file(policy, task, {"width": 8, "kernels": "label"}, {}).settings

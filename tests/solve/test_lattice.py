@@ -8,7 +8,8 @@ import pytest
 
 from reticent.belief.information import secret_information_bits
 from reticent.errors import InputError
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information, Unbounded
+from reticent.problem.enforcement import Mask, PaperCost, named_enforcement
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
@@ -19,7 +20,8 @@ from tests.problems import random_model
 def brute_force(task, horizon):
     """Optimal cost over all histories, by recursion without folding, pruning or arrays of nodes."""
     model, prices = task.model, task.objective
-    confidence = task.bound.limit if isinstance(task.bound, ConfidenceBound) else None
+    confidence = task.bound.posterior_limit(len(model.secrets))
+    violation_cost = getattr(task.enforcement, "cost", math.inf)
 
     @cache
     def information(history):
@@ -38,7 +40,7 @@ def brute_force(task, horizon):
         best = prices.error_penalty * (1 - belief.sum(0).max())
         for a in range(len(model.sensors)) if left else ():
             bits = 0.0 if confidence else information(history)[a]
-            if not confidence and spent + bits >= task.bound.limit_bits:
+            if not confidence and spent + bits >= task.bound.bits:
                 continue
             cost = prices.time_cost
             for z in range(len(model.symbols)):
@@ -46,7 +48,7 @@ def brute_force(task, horizon):
                 if chance > 0:
                     after = belief * model.channel[a, :, :, z] / chance
                     if confidence and after.sum(1).max() >= confidence:
-                        cost += chance * prices.violation_cost
+                        cost += chance * violation_cost
                     else:
                         cost += chance * value((*history, (a, z)), left - 1, spent + bits)
             best = min(best, cost)
@@ -58,13 +60,13 @@ def brute_force(task, horizon):
 @pytest.mark.parametrize(
     ("bound", "value"),
     [
-        *((ConfidenceBound(x), v) for x, v in ((0.6, 12.883022), (0.7, 7.740456), (0.8, 7.342248), (0.9, 7.197961))),
-        (NO_BOUND, 7.189754),
+        *((Confidence(x), v) for x, v in ((0.6, 12.883022), (0.7, 7.740456), (0.8, 7.342248), (0.9, 7.197961))),
+        (Unbounded(), 7.189754),
     ],
 )
 @pytest.mark.parametrize("violation_cost", [50.0, math.inf])
 def test_reference_values_of_p1(bound, value, violation_cost):
-    task = Task(two_binary_sensors(), bound, Objective(violation_cost=violation_cost))
+    task = Task(two_binary_sensors(), bound, enforcement=named_enforcement("penalty", violation_cost))
     bracket = solve_lattice(task)
     assert bracket.gap < 1e-6
     assert bracket.lower == pytest.approx(value, abs=1e-6)
@@ -77,7 +79,7 @@ def test_reference_values_of_p1(bound, value, violation_cost):
 def test_confidence_agrees_with_brute_force(seed, horizon, violation_cost):
     model = random_model(seed, secrets=2 + seed % 2, symbols=2 + seed // 4, sparse=seed % 2 == 1)
     limit = model.largest_secret_prior * 0.7 + 0.3
-    task = Task(model, ConfidenceBound(limit), Objective(0.3, 20.0, violation_cost))
+    task = Task(model, Confidence(limit), Objective(0.3, 20.0), named_enforcement("penalty", violation_cost))
     bracket = solve_lattice(task, horizon=horizon)
     assert bracket.upper == pytest.approx(brute_force(task, horizon), abs=1e-9)
     assert bracket.lower <= bracket.upper
@@ -86,13 +88,13 @@ def test_confidence_agrees_with_brute_force(seed, horizon, violation_cost):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("bits", [0.02, 0.1, 0.4])
 def test_information_agrees_with_brute_force(seed, bits):
-    task = Task(random_model(seed), InformationBound(bits), Objective(0.3, 20.0))
+    task = Task(random_model(seed), Information(bits), Objective(0.3, 20.0))
     assert solve_lattice(task, horizon=3).upper == pytest.approx(brute_force(task, 3), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_brackets_tighten_with_depth_and_contain_each_other(seed):
-    task = Task(random_model(seed), NO_BOUND, Objective(0.3, 20.0))
+    task = Task(random_model(seed), Unbounded(), Objective(0.3, 20.0))
     brackets = [solve_lattice(task, horizon=horizon) for horizon in (2, 5, 10)]
     for wide, narrow in pairwise(brackets):
         assert wide.lower <= narrow.lower + 1e-12
@@ -104,8 +106,8 @@ def test_brackets_tighten_with_depth_and_contain_each_other(seed):
 def test_a_looser_bound_never_costs_more(seed):
     model = random_model(seed)
     limits = np.linspace(model.largest_secret_prior + 0.02, 0.99, 5)
-    prices = Objective(1.0, 20.0, math.inf)
-    values = [solve_lattice(Task(model, ConfidenceBound(float(limit)), prices)).upper for limit in limits]
+    prices = Objective(1.0, 20.0)
+    values = [solve_lattice(Task(model, Confidence(float(limit)), prices, Mask())).upper for limit in limits]
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(values))
 
 
@@ -113,20 +115,20 @@ def test_a_looser_bound_never_costs_more(seed):
     ("model", "value", "first"), [(tells_useful, 1.0, 0), (tells_both, 25.0, 1), (tells_nothing, 25.0, 1)]
 )
 def test_known_answers(model, value, first):
-    bracket = solve_lattice(Task(model(), ConfidenceBound(0.9)))
+    bracket = solve_lattice(Task(model(), Confidence(0.9)))
     assert (bracket.lower, bracket.upper, bracket.first) == (pytest.approx(value), pytest.approx(value), first)
 
 
 def test_what_does_not_fit_is_refused_with_a_sentence():
     with pytest.raises(InputError, match="too many for the lattice"):
-        solve_lattice(Task(synthetic(), ConfidenceBound(0.9)))
+        solve_lattice(Task(synthetic(), Confidence(0.9)))
     with pytest.raises(InputError, match="need more than 100 nodes"):
-        solve_lattice(Task(two_binary_sensors(), NO_BOUND), horizon=50, max_nodes=100)
+        solve_lattice(Task(two_binary_sensors(), Unbounded()), horizon=50, max_nodes=100)
     with pytest.raises(InputError, match="not by 'paper'"):
-        solve_lattice(Task(two_binary_sensors(), ConfidenceBound(0.9), enforce="paper"))
+        solve_lattice(Task(two_binary_sensors(), Confidence(0.9), enforcement=PaperCost()))
 
 
 def test_a_node_budget_still_gives_a_valid_bracket():
-    wide = solve_lattice(Task(two_binary_sensors(), NO_BOUND), max_nodes=200)
+    wide = solve_lattice(Task(two_binary_sensors(), Unbounded()), max_nodes=200)
     assert wide.lower <= 7.189754 <= wide.upper
     assert wide.gap > 1e-3

@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
-from reticent.problem.bound import ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information
+from reticent.problem.enforcement import Withhold, named_enforcement
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve.lattice import solve_lattice
 from reticent.solve.tree import solve_tree
 from tests.problems import random_model
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.97), InformationBound(0.3)])
+@pytest.mark.parametrize("bound", [Confidence(0.97), Information(0.3)])
 def test_it_agrees_with_the_lattice(bound, seed):
     task = Task(random_model(seed), bound)
-    tree, lattice = solve_tree(ReleaseProcess(task), 5), solve_lattice(task, 5)
+    tree, lattice = solve_tree(Process.of(task), 5), solve_lattice(task, 5)
     assert tree.upper == pytest.approx(lattice.upper, abs=1e-9)
     assert tree.lower == pytest.approx(lattice.lower, abs=1e-9)
     assert tree.first == lattice.first
@@ -43,21 +44,21 @@ def by_recursion(process, public, horizon):
 
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
 def test_under_the_guarantee_it_agrees_with_plain_recursion(enforce):
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.65), enforce=enforce))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.65), enforcement=named_enforcement(enforce)))
     bracket = solve_tree(process, 2)
     assert bracket.upper == pytest.approx(by_recursion(process, process.init(jax.random.key(0)).public, 2), abs=1e-9)
     # Something is said: stopping at once costs lambda / 2. And the bound has its price.
     assert bracket.upper < 24
-    assert bracket.upper > solve_lattice(Task(two_binary_sensors(), ConfidenceBound(0.99)), 2).upper + 0.01
+    assert bracket.upper > solve_lattice(Task(two_binary_sensors(), Confidence(0.99)), 2).upper + 0.01
 
 
 def test_a_deeper_bracket_lies_inside():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7), enforce="withhold"))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.7), enforcement=Withhold()))
     shallow, deep = solve_tree(process, 3), solve_tree(process, 5)
     assert shallow.lower <= deep.lower <= deep.upper <= shallow.upper
 
 
 def test_too_many_nodes_are_refused_with_the_depth_reached():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.7), enforce="withhold"))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.7), enforcement=Withhold()))
     with pytest.raises(InputError, match="depth 3"):
         solve_tree(process, 6, max_nodes=100)

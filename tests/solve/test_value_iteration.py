@@ -12,12 +12,13 @@ from reticent.audit.metrics import evaluate
 from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
 from reticent.policy.lookahead import ValueFunction, going_on_costs, lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor
-from reticent.problem.bound import NO_BOUND, ConfidenceBound, InformationBound
+from reticent.problem.bound import Confidence, Information, Unbounded
+from reticent.problem.enforcement import Coarsen, Penalty, named_enforcement
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import simulate
 from reticent.solve.certificate import ceiling
 from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
@@ -47,7 +48,7 @@ def cost(process, settings=SMALL, episodes=8_192):
     ],
 )
 def test_the_obvious_policy_is_found(model, enforce, value):
-    process = ReleaseProcess(Task(model(), ConfidenceBound(0.9), enforce=enforce))
+    process = Process.of(Task(model(), Confidence(0.9), enforcement=named_enforcement(enforce)))
     evaluation = cost(process, replace(SMALL, rounds=30))
     # Merged symbols may be mistaken with a chance of at most 1e-5.
     assert evaluation.cost.value == pytest.approx(value, abs=1e-2)
@@ -69,17 +70,17 @@ HARDLY_MOVES = ReleaseModel(
 @pytest.mark.slow
 def test_it_does_not_settle_before_what_the_policy_uses_has():
     # Merged symbols hardly move the belief near the bound: a value that is too low there repeats them for ever.
-    process = ReleaseProcess(Task(HARDLY_MOVES, ConfidenceBound(0.68), enforce="coarsen"))
+    process = Process.of(Task(HARDLY_MOVES, Confidence(0.68), enforcement=Coarsen()))
     bracket = solve_tree(process, 10)
     assert cost(process, Settings(rounds=80, groups=2, lanes=64)).cost.low <= 1.02 * bracket.upper
 
 
 @pytest.mark.parametrize(
     ("bound", "value"),
-    [pytest.param(ConfidenceBound(0.6), 12.883022, marks=pytest.mark.slow), (NO_BOUND, 7.189754)],
+    [pytest.param(Confidence(0.6), 12.883022, marks=pytest.mark.slow), (Unbounded(), 7.189754)],
 )
 def test_value_iteration_comes_near_the_exact_value_of_p1(bound, value):
-    evaluation = cost(ReleaseProcess(Task(two_binary_sensors(), bound)), episodes=40_000)
+    evaluation = cost(Process.of(Task(two_binary_sensors(), bound)), episodes=40_000)
     # Within 1 % of the optimum, and not below it by more than the interval allows.
     assert evaluation.cost.low <= value * 1.01
     assert evaluation.cost.high >= value
@@ -87,9 +88,9 @@ def test_value_iteration_comes_near_the_exact_value_of_p1(bound, value):
 
 @pytest.mark.slow
 def test_value_iteration_under_the_information_mask():
-    task = Task(two_binary_sensors(), InformationBound(0.1), Objective(error_penalty=20.0), horizon=8)
+    task = Task(two_binary_sensors(), Information(0.1), Objective(error_penalty=20.0), horizon=8)
     exact = solve_lattice(task, horizon=8).upper
-    evaluation = cost(ReleaseProcess(task), episodes=40_000)
+    evaluation = cost(Process.of(task), episodes=40_000)
     assert evaluation.violation_rate.value == 0
     assert evaluation.cost.low <= exact * 1.01
     assert evaluation.cost.high >= exact
@@ -106,8 +107,8 @@ def test_value_iteration_under_the_information_mask():
 )
 def test_the_outlook_is_what_step_does(enforce):
     """Costs and beliefs of the one-step model, against sampled steps from the same state."""
-    task = Task(two_binary_sensors(), ConfidenceBound(0.64), Objective(1.0, 50.0, 30.0), enforce)
-    process = ReleaseProcess(task)
+    task = Task(two_binary_sensors(), Confidence(0.64), enforcement=named_enforcement(enforce, 30.0))
+    process = Process.of(task)
     state = process.init(jax.random.key(0))
     look = process.outlook(state.public)
     assert np.allclose(look.law.sum(1), 1)
@@ -125,7 +126,7 @@ def test_the_outlook_is_what_step_does(enforce):
 
 
 def test_costs_of_going_on_by_enumeration():
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.64), Objective(1.0, 50.0, 30.0)))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.64), enforcement=Penalty(30.0)))
     policy = lookahead_policy(process, value_network(process, 8, jax.random.key(1)), "label")
     public = process.init(jax.random.key(0)).public
     model = two_binary_sensors()
@@ -139,9 +140,9 @@ def test_costs_of_going_on_by_enumeration():
         assert float(found) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("bound", [ConfidenceBound(0.64), pytest.param(NO_BOUND, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("bound", [Confidence(0.64), pytest.param(Unbounded(), marks=pytest.mark.slow)])
 def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead(bound):
-    process = ReleaseProcess(Task(two_binary_sensors(), bound, Objective(1.0, 50.0, 30.0)))
+    process = Process.of(Task(two_binary_sensors(), bound, enforcement=Penalty(30.0)))
     network = value_network(process, 8, jax.random.key(1))
     network = eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.full(2, 1e3, jnp.float32))
     for belief in ([[0.25, 0.25], [0.25, 0.25]], [[0.3, 0.3], [0.3, 0.1]], [[0.05, 0.55], [0.1, 0.3]]):
@@ -153,7 +154,7 @@ def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead(bou
 
 @pytest.mark.parametrize("kernels", ["label", pytest.param("value", marks=pytest.mark.slow)])
 def test_iteration_is_deterministic_and_goes_on_where_it_stopped(kernels, tmp_path):
-    process = ReleaseProcess(Task(two_binary_sensors(), ConfidenceBound(0.65), enforce="coarsen"))
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.65), enforcement=Coarsen()))
     settings = replace(TINY, kernels=kernels)
     one, other = (value_iteration(process, seed, settings) for seed in (0, 1))
     fresh, path = initialise(process, settings, 0), tmp_path / "p.partial"
@@ -168,16 +169,16 @@ def test_iteration_is_deterministic_and_goes_on_where_it_stopped(kernels, tmp_pa
 
 
 def test_iteration_stops_on_the_residual():
-    process = ReleaseProcess(Task(tells_nothing(), ConfidenceBound(0.9)))
+    process = Process.of(Task(tells_nothing(), Confidence(0.9)))
     rounds = []
     value_iteration(process, 0, replace(SMALL, tolerance=5.0, rounds=200), lambda done, _: rounds.append(done))
     assert 10 <= len(rounds) < 200
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bound", "most"), [(ConfidenceBound(0.99), 16.12), (NO_BOUND, 9.26)])
+@pytest.mark.parametrize(("bound", "most"), [(Confidence(0.99), 16.12), (Unbounded(), 9.26)])
 def test_value_iteration_on_the_synthetic_problem(bound, most):
-    process = ReleaseProcess(Task(synthetic(), bound))
+    process = Process.of(Task(synthetic(), bound))
     policy = value_iteration(process, 0, Settings(rounds=100))
     # With the luck taken out, 8192 episodes have a standard error of about 0.006.
     assert ceiling(process, policy, 8192, 1, policy.value).value <= most
@@ -187,7 +188,7 @@ def test_value_iteration_on_the_synthetic_problem(bound, most):
 @pytest.mark.parametrize("enforce", ["withhold", "coarsen"])
 def test_half_a_million_episodes_never_cross_the_bound(enforce):
     """One million in all; `highest_confidence` is of every step of every episode."""
-    process = ReleaseProcess(Task(synthetic(), ConfidenceBound(0.7), enforce=enforce, horizon=12))
+    process = Process.of(Task(synthetic(), Confidence(0.7), enforcement=named_enforcement(enforce), horizon=12))
     policy = OneStepLookahead(process, jnp.asarray(2.0)) if enforce == "withhold" else RandomSensor(jnp.asarray(0.55))
     records = simulate(process, policy.act, 500_000, seed=0)
     assert not records.violated.any()

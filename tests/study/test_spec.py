@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reticent.errors import InputError
-from reticent.problem.bound import NO_BOUND
+from reticent.problem.bound import Unbounded
 from reticent.problem.synthetic import tells_useful, two_binary_sensors
 from reticent.study.cell import SYNTHETIC
 from reticent.study.spec import plan, read_spec
@@ -75,7 +75,7 @@ def test_what_does_not_exist_is_left_out_and_said(spec):
     confidence = [0.5, 0.8]
     information = [0.1]
     expected_information = [0.1]
-    enforce = ["penalty", "answer", "mask", "multiplier"]
+    enforce = ["penalty", "answer", "mask", "lagrangian"]
     methods = ["a2c", "value-iteration", "value-kernels", "EJS"]
     """
     cells, left_out = plan(spec(text))
@@ -88,14 +88,14 @@ def test_what_does_not_exist_is_left_out_and_said(spec):
         ("information", 0.1, "mask", "agent"),
         ("information", 0.1, "mask", "value iteration"),
         ("information", 0.1, "mask", "EJS"),
-        ("expected", 0.1, "multiplier", "agent"),
-        ("expected", 0.1, "multiplier", "value iteration"),
+        ("expected", 0.1, "lagrangian", "agent"),
+        ("expected", 0.1, "lagrangian", "value iteration"),
     }
     said = "\n".join(left_out)
     assert len(set(left_out)) == len(left_out)
     for sentence in (
-        "confidence is not kept by mask or multiplier, but by penalty or withhold or coarsen or answer or paper.",
-        "expected information is not kept by penalty or answer or mask, but by multiplier.",
+        "confidence is not kept by mask or lagrangian, but by penalty or withhold or coarsen or answer or paper.",
+        "expected information is not kept by penalty or answer or mask, but by lagrangian.",
         "Answers need the method value-iteration, not a2c.",
         "A multiplier is learned, which EJS does not do.",
         "Value kernels go with withhold and coarsen, not with penalty.",
@@ -161,7 +161,7 @@ def test_no_bound_is_asked_for_by_name(spec):
     )
     assert left_out == []
     assert [(cell.bound, cell.enforce) for cell in cells] == [("L_B 0.8", "coarsen"), ("no bound", "penalty")]
-    assert cells[1].task.bound == NO_BOUND
+    assert cells[1].task.bound == Unbounded()
     # As long as episodes with a bound may be, unlike the ten readings without protection.
     assert cells[1].task.horizon == cells[0].task.horizon
 

@@ -23,8 +23,8 @@ from reticent.audit.traces import Traces
 from reticent.audit.verdict import ENOUGH_PEOPLE, Audit
 from reticent.errors import InputError
 from reticent.estimate import rate
-from reticent.problem.bound import ConfidenceBound
-from reticent.problem.task import GUARANTEED, Task
+from reticent.problem.enforcement import Promise
+from reticent.problem.task import Task
 
 # Of a class with fewer judged episodes the numbers come with a warning.
 FEW_EPISODES = 30
@@ -79,7 +79,8 @@ def audit_traces(
     people = None if own_units(traces) else len(np.unique(subject.person))
     if people is not None and people < ENOUGH_PEOPLE:
         notes = (*notes, f"With {people} people, intervals are narrower than they should be.")
-    promised = claimed is not None or (task is not None and task.enforce in (*GUARANTEED, "answer"))
+    kept = task is not None and limit is not None and task.enforcement.promise is Promise.NEVER
+    promised = claimed is not None or kept
     passed = list(checks(found, true, promised))
     # Exact Bayes knows what there is to know only if nothing contradicts it.
     trusted = found.exact if true and all(check.passed for check in passed) else None
@@ -95,7 +96,7 @@ def audit_traces(
         guess_useful=1 / len(np.unique(subject.useful)),
         limit=limit,
         claimed=promised and limit is not None,
-        enforce=task.enforce if task else None,
+        enforce=task.enforcement.name if task else None,
         contenders=len(found.tried),
         strongest=found.strongest.attack,
         headline=found.headline,
@@ -189,9 +190,8 @@ def _seen(
 
 
 def _limit(task: Task | None) -> float | None:
-    """L_B, where there is one that could be reached."""
-    bound = task.bound if task else None
-    return bound.limit if isinstance(bound, ConfidenceBound) and bound.limit <= 1 else None
+    """L_B, where there is one."""
+    return None if task is None else task.bound.posterior_limit(len(task.model.secrets))
 
 
 def _check_labels(traces: Traces) -> None:

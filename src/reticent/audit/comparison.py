@@ -16,9 +16,10 @@ from reticent.audit.measures import Resampler, balanced
 from reticent.audit.traces import Traces
 from reticent.estimate import Estimate
 from reticent.policy.heuristics import BASELINES, threshold_rules
-from reticent.problem.bound import NO_BOUND
+from reticent.problem.bound import Unbounded
+from reticent.problem.enforcement import Penalty
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import Episode, simulate
 
 THRESHOLDS = (0.0, 0.5, 0.7, 0.85, 0.95, 0.99)
@@ -52,7 +53,7 @@ class SameUtility:
 def baseline_points(task: Task, seed: int) -> list[Point]:
     """Every baseline at every threshold, without bound."""
     horizon = min(task.horizon, LONGEST)
-    process = ReleaseProcess(replace(task, bound=NO_BOUND, enforce="penalty", horizon=horizon))
+    process = Process.of(replace(task, bound=Unbounded(), enforcement=Penalty(), horizon=horizon))
     resampler, points = Resampler(np.arange(EPISODES), seed), []
     for name in BASELINES:
         for variant, rule in threshold_rules(name, process).items():

@@ -17,7 +17,7 @@ from reticent.belief.bayes import update
 from reticent.errors import InputError
 from reticent.estimate import Estimate, mean, rate
 from reticent.policy.policy import Policy
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import Sent, simulate_traced
 
 RAREST = 1e-12
@@ -43,7 +43,7 @@ class Mismatch:
 
 
 def mismatch(
-    process: ReleaseProcess,
+    process: Process,
     policy: Policy,
     true_channel: Float[np.ndarray, "A S U Z"],
     episodes: int = 20_000,
@@ -51,14 +51,14 @@ def mismatch(
 ) -> Mismatch:
     """Simulate episodes whose readings follow the true channel. Deterministic given the seed."""
     check_episodes(episodes)
-    records, sent = simulate_traced(process.with_truth(true_channel), policy.act, episodes, seed)
+    records, sent = simulate_traced(process.with_true_channel(true_channel), policy.act, episodes, seed)
     beliefs, highest = informed_beliefs(np.asarray(process.prior), true_channel, sent, episodes)
     by_secret, by_useful = beliefs.sum(2), beliefs.sum(1)
-    bounded = process.bound == "confidence"
+    limit = process.bound.posterior_limit(by_secret.shape[1])
     return Mismatch(
         episodes=episodes,
         seed=seed,
-        violation_rate=rate(highest >= float(process.limit)) if bounded else None,
+        violation_rate=None if limit is None else rate(highest >= limit),
         accuracy_secret=rate(by_secret.argmax(1) == records.secret),
         accuracy_useful=rate(by_useful.argmax(1) == records.useful),
         accuracy_secret_assumed=rate(records.belief.sum(2).argmax(1) == records.secret),
@@ -73,7 +73,7 @@ def informed_beliefs(
     """The belief at the end of each episode, by the true channel, and the highest confidence in a secret on the way."""
     belief = np.repeat(prior[None], episodes, axis=0)
     highest = belief.sum(2).max(1)
-    step, released = np.asarray(sent.step), np.asarray(sent.symbol) >= 0
+    step, released = np.asarray(sent.step), ~np.asarray(sent.stopped)
     for now in range(step.max() + 1):
         rows = np.flatnonzero(released & (step == now))
         episode = np.asarray(sent.episode)[rows]

@@ -10,12 +10,11 @@ from reticent.policy.answer import Answer
 from reticent.policy.policy import Policy
 from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.process.release import ReleaseProcess
 from reticent.process.rollout import Episode, Sent, simulate_traced
 
 
 def play(
-    task: Task, process: ReleaseProcess, policy: Policy, episodes: int, seed: int, recorded: Readings | None = None
+    task: Task, process: Process, policy: Policy, episodes: int, seed: int, recorded: Readings | None = None
 ) -> tuple[Episode, Traces]:
     """Episodes of a finite model, and what was sent. `recorded` says whose they are where recordings are replayed."""
     records, sent = simulate_traced(process, policy.act, episodes, seed)

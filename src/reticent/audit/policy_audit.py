@@ -26,12 +26,13 @@ from reticent.errors import InputError
 from reticent.estimate import Estimate
 from reticent.policy.answer import Answer
 from reticent.policy.policy import FixedSensor, NoProtection, Policy
-from reticent.problem.bound import NO_BOUND
+from reticent.problem.bound import Unbounded
+from reticent.problem.enforcement import Penalty
 from reticent.problem.fit import Codebook
 from reticent.problem.task import Task
-from reticent.process.recorded import Recorded
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import Episode
+from reticent.process.source import FromCodes
 
 # The paper's no-PUT policy releases so many readings.
 OPEN_READINGS = 10
@@ -40,7 +41,7 @@ SESSIONS, PEOPLE = 10, 4_096
 MISMATCH_EPISODES = 8_192
 FACTORS, SHARES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5), (0.1, 0.2, 0.4)
 NEVER_SURE = jnp.asarray(2.0)
-Change = Callable[[ReleaseProcess], ReleaseProcess]
+Change = Callable[[Process], Process]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _simpler(own: Estimate, others: list[SameUtility]) -> Iterator[str]:
 
 def audit_policy(
     task: Task,
-    process: ReleaseProcess,
+    process: Process,
     policy: Policy,
     episodes: int,
     seed: int = 0,
@@ -171,7 +172,7 @@ def _strongest(audit: Audit) -> Audited:
 
 def audit_on_recordings(
     task: Task,
-    process: ReleaseProcess,
+    process: Process,
     policy: Policy,
     recorded: Readings,
     episodes: int,
@@ -186,10 +187,10 @@ def audit_on_recordings(
         notes = (*notes, f"Episodes are cut after {longest} readings, for lack of longer recordings.")
         task = replace(task, horizon=longest)
         process = eqx.tree_at(lambda p: p.horizon, process, jnp.asarray(longest))
-    codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, task.horizon))
+    codes = FromCodes(jnp.asarray(codebook.codes(own.values)), episodes_of(own, task.horizon))
 
-    def replaying(process: ReleaseProcess) -> ReleaseProcess:
-        return process.replaying(codes)
+    def replaying(process: Process) -> Process:
+        return process.reading_from(codes)
 
     tell("playing the policy")
     _, traces = play(task, replaying(process), policy, episodes, seed, own)
@@ -204,8 +205,8 @@ def _open(
     task: Task, change: Change, policy: Policy, episodes: int, seed: int, recorded: Readings | None = None
 ) -> tuple[Episode, Traces]:
     """A policy that releases what it reads, ten times, without bound."""
-    free = replace(task, bound=NO_BOUND, enforce="penalty", horizon=min(task.horizon, OPEN_READINGS))
-    return play(free, change(ReleaseProcess(free)), policy, episodes, seed, recorded)
+    free = replace(task, bound=Unbounded(), enforcement=Penalty(), horizon=min(task.horizon, OPEN_READINGS))
+    return play(free, change(Process.of(free)), policy, episodes, seed, recorded)
 
 
 def _unseen(task: Task, recorded: Readings) -> tuple[Readings, tuple[str, ...]]:

@@ -20,8 +20,8 @@ from reticent.audit.attackers import Attacker
 from reticent.audit.confidence import Confidence, confidence_of, frequencies
 from reticent.audit.features import Scale, scaled
 from reticent.audit.traces import NOTHING, Traces
+from reticent.belief.filter import Filter
 from reticent.belief.learn import Examples
-from reticent.belief.provider import Provider
 from reticent.types import Array, Belief, PRNGKey, Scalar
 
 WIDTH, SEEDS, BATCH = 48, 4, 128
@@ -277,18 +277,18 @@ def _ends(network: Network, possible: Array, seen: Released) -> Float[Array, "N 
 
 
 @eqx.filter_jit
-def final_beliefs(provider: Provider, examples: Examples) -> Float[Array, "N S U"]:
+def final_beliefs(provider: Filter, examples: Examples) -> Float[Array, "N S U"]:
     """What a provider believes at the end of each trace."""
 
     def one(example: Examples) -> Belief:
         def step(carry, step):
             known, count = carry
             sensor, reading = step
-            learned, _ = provider.learn(known, sensor, reading)
+            learned, _ = provider.update(known, sensor, reading, None)
             known = jax.tree.map(lambda old, new: jnp.where(count < example.length, new, old), known, learned)
             return (known, count + 1), None
 
-        (known, _), _ = jax.lax.scan(step, (provider.start(), 0), (example.sensor, example.reading))
+        (known, _), _ = jax.lax.scan(step, (provider.initial(), 0), (example.sensor, example.reading))
         return provider.belief(known)
 
     return jax.lax.map(one, examples, batch_size=256)

@@ -22,9 +22,9 @@ from reticent.belief.bayes import normalise, secret_marginal
 from reticent.errors import InputError
 from reticent.estimate import Estimate, mean, rate
 from reticent.policy.policy import Policy
-from reticent.process.process import Process, Refusal, Transition
-from reticent.process.release import ReleaseProcess, ReleaseState
+from reticent.process.process import Process, Refusal, State, Transition
 from reticent.process.rollout import Act, decide, in_threads
+from reticent.process.source import FromModel
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 PEOPLE_PER_PIECE = 256
@@ -51,7 +51,7 @@ class AfterSessions:
 
 
 def repeated_sessions(
-    process: ReleaseProcess,
+    process: Process,
     policy: Policy,
     carried: bool,
     sessions: int = 10,
@@ -64,7 +64,7 @@ def repeated_sessions(
     from the prior.
     """
     check_episodes(episodes)
-    if process.recorded is not None or process.truth is not None:
+    if not isinstance(process.source, FromModel):
         raise InputError(
             "Repeated sessions need readings that are drawn from the process's own model: only then is the adversary "
             "exact, and only then can the same person come back."
@@ -101,7 +101,7 @@ class Forgotten(eqx.Module):
 class Person(eqx.Module):
     """Sessions one after the other: the current one, and the ends of those that are done."""
 
-    state: ReleaseState
+    state: State
     forgotten: Forgotten
     highest_confidence: Scalar
     ends: SessionEnd
@@ -110,7 +110,7 @@ class Person(eqx.Module):
 
 
 @eqx.filter_jit
-def _piece(process: ReleaseProcess, act: Act, carried: Flag, sessions: int, key: PRNGKey) -> SessionEnd:
+def _piece(process: Process, act: Act, carried: Flag, sessions: int, key: PRNGKey) -> SessionEnd:
     """The ends of all sessions of some people, [N, sessions]."""
 
     def one(key: PRNGKey) -> SessionEnd:
@@ -122,7 +122,7 @@ def _piece(process: ReleaseProcess, act: Act, carried: Flag, sessions: int, key:
     return jax.vmap(one)(jax.random.split(key, PEOPLE_PER_PIECE))
 
 
-def _meet(process: ReleaseProcess, sessions: int, key: PRNGKey) -> Person:
+def _meet(process: Process, sessions: int, key: PRNGKey) -> Person:
     """A person at the start of the first session."""
     init_key, key = jax.random.split(key)
     state = process.init(init_key)
@@ -133,12 +133,12 @@ def _meet(process: ReleaseProcess, sessions: int, key: PRNGKey) -> Person:
     return Person(state, forgotten, highest, ends, jnp.zeros((), int), key)
 
 
-def _advance(process: ReleaseProcess, act: Act, carried: Flag, person: Person) -> Person:
+def _advance(process: Process, act: Act, carried: Flag, person: Person) -> Person:
     """One step of the current session and, if it is the last one, on to the next."""
     key, act_key, step_key, useful_key = jax.random.split(person.key, 4)
     public = person.state.public
-    # Under "penalty" F ends an episode. One that starts there, because an earlier one ended there, says nothing.
-    silent = process.forbidden(public.belief) & (process.enforce == "penalty")
+    # Where crossing ends an episode, one that starts beyond the bound says nothing.
+    silent = process.crossed(public.belief, public.spent_bits) & process.enforcement.ends_on_crossing
     action = jnp.where(silent, process.sensors, decide(act, act_key, public))
     transition = process.step(step_key, person.state, action)
     end = _known(person, transition)
@@ -152,7 +152,7 @@ def _advance(process: ReleaseProcess, act: Act, carried: Flag, person: Person) -
     # left out by the compiler.
     public = process.public(belief, spent)
     fresh = process.resume(useful_key, public, person.state.secret), forgotten
-    same = eqx.tree_at(lambda state: state.public, transition.state, public), person.forgotten
+    same = eqx.tree_at(lambda s: (s.public, s.memory), transition.state, (public, public.belief)), person.forgotten
     state, forgotten = jax.tree.map(lambda new, old: jnp.where(done, new, old), fresh, same)
     return Person(state, forgotten, end.highest_confidence, ends, person.finished + done, key)
 
@@ -167,7 +167,7 @@ def _known(person: Person, transition: Transition) -> SessionEnd:
 
 
 def _next_start(
-    process: ReleaseProcess, carried: Flag, forgotten: Forgotten, end: SessionEnd
+    process: Process, carried: Flag, forgotten: Forgotten, end: SessionEnd
 ) -> tuple[Belief, Scalar, Forgotten]:
     """The belief and ledger that the next session starts from, and what they leave out."""
     prior = secret_marginal(process.prior)
@@ -181,13 +181,15 @@ def _next_start(
 
 def _summary(process: Process, sessions: int, ends: SessionEnd) -> AfterSessions:
     by_secret, by_useful = ends.belief.sum(2), ends.belief.sum(1)
-    used = {"confidence": ends.highest_confidence, "information": ends.spent_bits}.get(process.bound)
+    posterior = process.bound.posterior_limit(by_secret.shape[1])
+    limit = process.bound.number if process.bound.on_spending else posterior
+    used = ends.spent_bits if process.bound.on_spending else ends.highest_confidence
     return AfterSessions(
         sessions=sessions,
         confidence=mean(by_secret.max(1)),
         accuracy_secret=rate(by_secret.argmax(1) == ends.secret),
         accuracy_useful=rate(by_useful.argmax(1) == ends.useful),
-        violation_rate=None if used is None else rate(used >= np.asarray(process.limit)),
+        violation_rate=None if limit is None else rate(used >= np.asarray(limit)),
         spent_bits=mean(ends.spent_bits),
         highest_confidence=float(np.max(np.asarray(ends.highest_confidence))),
     )

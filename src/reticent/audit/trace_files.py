@@ -23,7 +23,7 @@ from reticent.data.readings import Readings
 from reticent.errors import InputError
 from reticent.problem.model import ReleaseModel
 from reticent.problem.task import Task
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.process.rollout import Episode, Sent
 
 HEADER = "reticent"
@@ -38,7 +38,7 @@ NAMES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
 
 
 def trace_table(
-    task: Task, process: ReleaseProcess, records: Episode, sent: Sent, recorded: Readings | None = None
+    task: Task, process: Process, records: Episode, sent: Sent, recorded: Readings | None = None
 ) -> pl.DataFrame:
     """Columns episode, step, sensor, symbol, chances, secret, useful; rows in order of episode and step. Where
     recordings are replayed, whose they are is in column person.
@@ -48,13 +48,12 @@ def trace_table(
     not released: an audit needs them.
     """
     model = task.model
-    merged = [] if process.rule is None else process.rule.merged(model.useful)
+    merged = process.enforcement.merged_symbols(model.useful)
     order = np.lexsort((sent.step, sent.episode))
-    episode, step, action, symbol = (np.asarray(x)[order] for x in (sent.episode, sent.step, sent.action, sent.symbol))
-    if sent.chances is not None:
-        chances = np.asarray(sent.chances)[order]
-    else:  # Nothing is merged: a symbol is its own reading for sure.
-        chances = np.eye(len(model.symbols))[np.maximum(symbol, 0)]
+    columns = (sent.episode, sent.step, sent.action, sent.symbol, sent.stopped)
+    episode, step, action, symbol, stopped = (np.asarray(column)[order] for column in columns)
+    # Where nothing is merged, a symbol is its own reading for sure.
+    chances = np.eye(len(model.symbols))[symbol] if sent.chances is None else np.asarray(sent.chances)[order]
     sensor_names, symbol_names = (*model.sensors, STOP), (*model.symbols, *merged)
     person = {} if recorded is None else {"person": _named(recorded.person[records.row][episode], recorded.people)}
     return pl.DataFrame(
@@ -68,10 +67,10 @@ def trace_table(
             "useful": _named(np.asarray(records.useful)[episode], model.useful),
             **person,
         }
-    ).with_columns(pl.when(pl.Series(symbol >= 0)).then(pl.col("symbol", "chances")))
+    ).with_columns(pl.when(pl.Series(~stopped)).then(pl.col("symbol", "chances")))
 
 
-def write_traces(path: Path, task: Task, process: ReleaseProcess, records: Episode, sent: Sent) -> None:
+def write_traces(path: Path, task: Task, process: Process, records: Episode, sent: Sent) -> None:
     """Write the table as Parquet; its metadata hold the task, so that the file speaks for itself."""
     header = json.dumps({"format": FORMAT, "task": task.to_json()})
     try:
@@ -81,7 +80,7 @@ def write_traces(path: Path, task: Task, process: ReleaseProcess, records: Episo
 
 
 def _named(index: np.ndarray, names: tuple[str, ...]) -> pl.Series:
-    """Names in place of indices; -1 has none."""
+    """Names in place of indices."""
     return pl.Series(index).replace_strict(
         range(len(names)), names, default=None, return_dtype=pl.Enum(list(dict.fromkeys(names)))
     )

@@ -17,12 +17,12 @@ import optax
 from jaxtyping import Float, Int
 
 from reticent.belief.generator import Generator
-from reticent.belief.lstm import LstmProvider
+from reticent.belief.lstm import LstmFilter
 from reticent.data.episodes import Episodes, episodes_of
 from reticent.data.readings import Readings, uniform_prior
 from reticent.types import Array, Belief, Index, PRNGKey, Scalar
 
-Learner = TypeVar("Learner", LstmProvider, Generator)
+Learner = TypeVar("Learner", LstmFilter, Generator)
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ def stretches(recorded: Readings, length: int) -> Stretches:
 def learn_belief(
     source: Source,
     held_out: Source,
-    fresh: LstmProvider,
+    fresh: LstmFilter,
     seed: int = 0,
     settings: Settings = DEFAULT,
     report: Callable[[int, float], None] | None = None,
-) -> LstmProvider:
+) -> LstmFilter:
     """The provider after learning. `report` is called with the updates done and the held-out loss in nats."""
     return _learn(_belief_loss, fresh, source, held_out, seed, settings, report)
 
@@ -110,7 +110,7 @@ def learn_generator(
     return _learn(_generator_loss, fresh, source, held_out, seed, settings, report)
 
 
-def _belief_loss(provider: LstmProvider, examples: Examples) -> Scalar:
+def _belief_loss(provider: LstmFilter, examples: Examples) -> Scalar:
     """Cross-entropy with the hidden pair, at every reading of every sequence."""
 
     def sequence(example: Examples) -> Scalar:
@@ -118,7 +118,7 @@ def _belief_loss(provider: LstmProvider, examples: Examples) -> Scalar:
             known = provider.remember(known, *step)
             return known, -provider.log_belief(known)[example.secret, example.useful]
 
-        _, losses = jax.lax.scan(one, provider.start(), (example.sensor, example.reading))
+        _, losses = jax.lax.scan(one, provider.initial(), (example.sensor, example.reading))
         counts = jnp.arange(losses.size) < example.length
         return jnp.sum(jnp.where(counts, losses, 0.0)) / jnp.maximum(example.length, 1)
 

@@ -6,12 +6,15 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import normalise, secret_marginal
+from reticent.belief.filter import LearnedFilter, Reading
 from reticent.belief.generator import ReadingLaw
 from reticent.belief.information import NATS_PER_BIT, entropy_bits
-from reticent.belief.provider import Provider, Reading
-from reticent.types import Array, Belief, Flag, Index, PerSensor, PRNGKey
+from reticent.belief.prospect import EstimatedProspect
+from reticent.types import Array, Belief, Flag, Index, Kernels, PerSensor, PRNGKey
 
 WIDTH, LAYERS = 128, 2
+# Of the information before the first reading, which is estimated once.
+FIRST_ESTIMATES = 64
 
 
 class Remembered(eqx.Module):
@@ -22,7 +25,7 @@ class Remembered(eqx.Module):
     count: Index
 
 
-class LstmProvider(Provider):
+class LstmFilter(LearnedFilter):
     """Softmax over the hidden pairs of a two-layer LSTM. Before the first reading the belief is the prior.
 
     `look_back` feeds only the last few readings, as the paper does with two; by default the state carries on over all
@@ -49,18 +52,21 @@ class LstmProvider(Provider):
         )
         self.head = eqx.nn.Linear(WIDTH, prior.size, dtype=jnp.float32, key=head_key)
 
-    def with_law(self, law: ReadingLaw) -> "LstmProvider":
+    def with_law(self, law: ReadingLaw) -> "LstmFilter":
         """The provider that can estimate what the next reading would say."""
         return eqx.tree_at(lambda p: p.law, self, law, is_leaf=lambda x: x is None)
 
-    def start(self) -> Remembered:
+    def initial(self) -> Remembered:
         width, inputs = self.layers[0].hidden_size, self.layers[0].input_size
         recent = jnp.zeros((self.look_back or 0, inputs), jnp.float32)
         return Remembered(jnp.zeros((len(self.layers), 2, width), jnp.float32), recent, jnp.zeros((), int))
 
-    def learn(self, known: Remembered, sensor: Index, reading: Reading) -> tuple[Remembered, Flag]:
+    def update(
+        self, memory: Remembered, sensor: Index, observed: Reading, kernels: Kernels | None
+    ) -> tuple[Remembered, Flag]:
         """A reading is impossible only where the network's belief is not a number: that is never under a bound."""
-        after = self.remember(known, sensor, reading)
+        assert kernels is None
+        after = self.remember(memory, sensor, observed)
         return after, jnp.all(jnp.isfinite(self.belief(after)))
 
     def remember(self, known: Remembered, sensor: Index, reading: Reading) -> Remembered:
@@ -88,11 +94,18 @@ class LstmProvider(Provider):
         logits = self.head(known.cells[-1, 0]).reshape(self.prior.shape)
         return jax.nn.log_softmax(jnp.where(self.prior > 0, logits, -jnp.inf).reshape(-1)).reshape(self.prior.shape)
 
-    def belief(self, known: Remembered) -> Belief:
-        learned = normalise(jnp.exp(self.log_belief(known)).astype(self.prior.dtype))
-        return jnp.where(known.count > 0, learned, self.prior)
+    def belief(self, memory: Remembered) -> Belief:
+        learned = normalise(jnp.exp(self.log_belief(memory)).astype(self.prior.dtype))
+        return jnp.where(memory.count > 0, learned, self.prior)
 
-    def information_bits(self, key: PRNGKey, known: Remembered) -> PerSensor:
+    def first_prospect(self, kernels: Kernels | None) -> EstimatedProspect:
+        """With more draws than at every step."""
+        assert kernels is None
+        keys = jax.random.split(jax.random.key(0), FIRST_ESTIMATES)
+        bits = lambda: jnp.mean(jax.vmap(self.information_bits, (0, None))(keys, self.initial()), axis=0)  # noqa: E731
+        return EstimatedProspect(self.prior, jnp.zeros(()), self.sensors, bits)
+
+    def information_bits(self, key: PRNGKey, memory: Remembered) -> PerSensor:
         """The Barber-Agakov estimate (paper, eq. EstMI): a lower bound in the mean, so it can never prove privacy.
 
             I_a  ~  H(beta(S)) + sum_su beta(s, u) mean_k log2 Q(s | z_k, a, what is known),   z_k ~ law(a, s, u)
@@ -100,11 +113,11 @@ class LstmProvider(Provider):
         The sum over the pairs is taken as it is, not over draws of them: the same mean with less noise.
         """
         assert self.law is not None
-        belief, readings = self.belief(known), self.law.draw(key, self.twins)
+        belief, readings = self.belief(memory), self.law.draw(key, self.twins)
         sensors, secrets, useful, draws, features = readings.shape
 
         def named(sensor: Index, readings: Float[Array, "S U K D"]) -> Float[Array, "S U"]:
-            after = lambda z: secret_marginal(self.belief(self.remember(known, sensor, z)))  # noqa: E731
+            after = lambda z: secret_marginal(self.belief(self.remember(memory, sensor, z)))  # noqa: E731
             beliefs = jax.vmap(after)(readings.reshape(-1, features)).reshape(secrets, useful, draws, secrets)
             right = jnp.moveaxis(jnp.diagonal(beliefs, axis1=0, axis2=3), -1, 0)
             return jnp.mean(jnp.log(jnp.maximum(right, 1e-9)), axis=2) / NATS_PER_BIT

@@ -10,14 +10,14 @@ import numpy as np
 
 from reticent.arrays import read_arrays, write_arrays
 from reticent.belief.generator import ReadingLaw
-from reticent.belief.lstm import LstmProvider
+from reticent.belief.lstm import LstmFilter
 from reticent.errors import InputError
 
 FORMAT = "reticent-provider-1"
 HEADER = "reticent"
 
 
-def save_provider(path: Path, provider: LstmProvider) -> None:
+def save_provider(path: Path, provider: LstmFilter) -> None:
     """Write the network, the prior and the law of readings, if it has one."""
     sizes = {
         "format": FORMAT,
@@ -30,7 +30,7 @@ def save_provider(path: Path, provider: LstmProvider) -> None:
     write_arrays(path, _named(provider), {HEADER: json.dumps(sizes)})
 
 
-def load_provider(path: Path) -> LstmProvider:
+def load_provider(path: Path) -> LstmFilter:
     """The provider that a file holds; anything else is refused with a sentence."""
     arrays, metadata = read_arrays(path, "file of a learned provider")
     try:
@@ -38,7 +38,7 @@ def load_provider(path: Path) -> LstmProvider:
         if sizes.pop("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
         prior, has_law = jnp.asarray(arrays[".prior"]), sizes.pop("law")
-        empty = LstmProvider(prior, key=jax.random.key(0), **sizes)
+        empty = LstmFilter(prior, key=jax.random.key(0), **sizes)
         if has_law:
             shape = (empty.sensors, *prior.shape, sizes["features"])
             empty = empty.with_law(ReadingLaw(*(jnp.zeros(shape, jnp.float32) for _ in range(2))))
@@ -53,7 +53,7 @@ def load_provider(path: Path) -> LstmProvider:
     return eqx.combine(jax.tree.unflatten(structure, filled), empty)
 
 
-def _named(provider: LstmProvider) -> dict[str, np.ndarray]:
+def _named(provider: LstmFilter) -> dict[str, np.ndarray]:
     """Arrays by their place in the provider."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(provider, eqx.is_array))
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}

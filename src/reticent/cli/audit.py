@@ -126,7 +126,7 @@ class AuditCommand:
 
         from reticent.audit.audit import audit_traces
         from reticent.audit.trace_files import read_traces
-        from reticent.problem.bound import NO_BOUND
+        from reticent.problem.bound import Unbounded
         from reticent.problem.model import read_problem
         from reticent.problem.task import Task
 
@@ -137,7 +137,7 @@ class AuditCommand:
         if task is not None and self.confidence is not None:
             raise InputError("These traces come with their policy's bound: leave --confidence out.")
         if model is not None:
-            task = Task(model, NO_BOUND) if task is None else replace(task, model=model)
+            task = Task(model, Unbounded()) if task is None else replace(task, model=model)
         notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
         audit = audit_traces(file.traces, task, None, self.seed, tell, notes, claimed=self.confidence, quick=self.quick)
         alone = {"audited": None, "baselines": [], "same_utility": [], "forgotten": [], "carried": []}

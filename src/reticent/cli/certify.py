@@ -71,7 +71,7 @@ class Certify:
 
     def _problem(self) -> tuple["Task", None]:
         task = task_of(model_of(self.target), self.bound, self.prices, self.enforce)
-        if task.enforce == "answer":
+        if not task.enforcement.releases:
             raise InputError("Train a policy for answers first (reticent train --enforce answer), then certify that.")
         return task, None
 

@@ -43,7 +43,7 @@ class Evaluate:
         from reticent.gateway.forecast import forecast_file
         from reticent.gateway.sessions import ASSUMPTION
         from reticent.policy.store import PolicyFile
-        from reticent.problem.bound import ExpectedInformationBound
+        from reticent.problem.enforcement import named_enforcement
 
         check_seed(self.seed)
         check_episodes(self.episodes)
@@ -51,9 +51,10 @@ class Evaluate:
             check_writable(self.traces)
         use_compile_cache()
         file = PolicyFile.load(self.policy)
-        if self.enforce and "answer" in (self.enforce, file.kind) and self.enforce != file.task.enforce:
+        enforcement = file.task.enforcement if self.enforce is None else named_enforcement(self.enforce)
+        if enforcement.releases != file.task.enforcement.releases:
             raise InputError("A policy for answers keeps its bound in no other way, and no other policy can answer.")
-        task = replace(file.task, enforce=self.enforce) if self.enforce else file.task
+        task = file.task if self.enforce is None else replace(file.task, enforcement=enforcement)
         with console().status(f"Simulating {self.episodes:,} episodes ..."):
             records = self._answers(file) if file.kind == "answer" else self._releases(file, task)
         evaluation = summarise(records, self.seed)
@@ -66,8 +67,8 @@ class Evaluate:
             _print_evaluation(evaluation, task)
             if served is not None:
                 print(f"Session after session on a gateway: {served.silence}\n{ASSUMPTION} {served.informed}")
-            if isinstance(file.task.bound, ExpectedInformationBound):
-                said, limit = evaluation.spent_bits, file.task.bound.limit_bits
+            if not task.bound.pathwise:
+                said, limit = evaluation.spent_bits, task.bound.number
                 print(f"The bound is on the mean of spent bits: {said}, {_side(said, limit)} the limit {limit:g}.")
             if self.traces:
                 print(f"What was released: {self.traces}")
@@ -77,7 +78,7 @@ class Evaluate:
         from reticent.policy.saved import policy_of
         from reticent.process.rollout import simulate, simulate_traced
 
-        process, policy = policy_of(file, self.enforce)
+        process, policy = policy_of(file, task.enforcement if self.enforce else None)
         if not self.traces:
             return simulate(process, policy.act, self.episodes, self.seed)
         records, sent = simulate_traced(process, policy.act, self.episodes, self.seed)

@@ -9,9 +9,9 @@ from reticent.errors import InputError
 
 if TYPE_CHECKING:
     from reticent.problem.model import ReleaseModel
-    from reticent.problem.task import Enforcement, Task
+    from reticent.problem.task import Task
 
-EnforceOption = Literal["penalty", "withhold", "coarsen", "answer", "mask", "multiplier", "paper"]
+EnforceOption = Literal["penalty", "withhold", "coarsen", "answer", "mask", "lagrangian", "paper"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Prices:
     error_penalty: float = 50.0
     """Price lambda of a wrong guess of the useful value at the stop."""
     violation_cost: float = 50.0
-    """Price C_B of crossing the confidence bound; `inf` means inadmissible."""
+    """Price C_B of crossing the bound; `inf` forbids sensors that could cross it, as --enforce mask does."""
 
 
 def model_of(problem: str) -> "ReleaseModel":
@@ -48,22 +48,24 @@ def model_of(problem: str) -> "ReleaseModel":
     return synthetic() if problem == "synthetic" else read_problem(problem)
 
 
-def task_of(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: "Enforcement | None" = None) -> "Task":
+def task_of(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: EnforceOption | None = None) -> "Task":
     """The task that the options describe."""
-    from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
+    from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
+    from reticent.problem.enforcement import default_enforcement, named_enforcement
     from reticent.problem.objective import Objective
     from reticent.problem.task import Task
 
-    kinds = (ConfidenceBound, InformationBound, ExpectedInformationBound)
+    kinds = (Confidence, Information, ExpectedInformation)
     limits = (bounds.confidence, bounds.information, bounds.expected_information)
     given: list[Bound] = [kind(limit) for kind, limit in zip(kinds, limits, strict=True) if limit is not None]
-    given += [NO_BOUND] if bounds.unbounded else []
+    given += [Unbounded()] if bounds.unbounded else []
     if len(given) != 1:
         raise InputError(
             "Give one bound: --confidence L, --information BITS or --expected-information BITS; or --unbounded."
         )
     [bound] = given
-    return Task(model, bound, Objective(**vars(prices)), enforce)
+    enforcement = named_enforcement(enforce or default_enforcement(bound).name, prices.violation_cost)
+    return Task(model, bound, Objective(prices.time_cost, prices.error_penalty), enforcement)
 
 
 def check_writable(path: Path) -> None:

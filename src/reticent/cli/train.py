@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reticent.policy.answer import Answer
     from reticent.policy.lookahead import Lookahead
     from reticent.problem.task import Task
-    from reticent.process.release import ReleaseProcess
+    from reticent.process.process import Process
 
 # A killed training loses at most this much.
 SECONDS_BETWEEN_SAVES = 5.0
@@ -36,7 +36,7 @@ class Train:
     enforce: EnforceOption | None = None
     """How the bound is kept. `withhold` and `coarsen` never cross --confidence; its default `penalty` pays for it.
     `answer` sends no readings but one guess of U, and keeps --confidence: see `reticent docs answer`.
-    `mask` never crosses --information. `multiplier` keeps --expected-information, by a learned price of each bit.
+    `mask` never crosses --information. `lagrangian` keeps --expected-information, by a learned price of each bit.
     `paper`: the printed cost, for reproduction."""
     method: Literal["a2c", "value-iteration"] = "a2c"
     """`value-iteration` computes with the known model: better policies, dearer decisions."""
@@ -57,8 +57,6 @@ class Train:
 
     def run(self) -> None:
         """Train, saving the state after each piece; an earlier state of the same command is continued."""
-        from reticent.problem.task import GUARANTEED
-
         for name in ("steps", "rounds"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name} must be at least 1, but is {getattr(self, name)}.")
@@ -71,9 +69,9 @@ class Train:
             raise InputError(f"-o {str(self.out)!r} is the problem file itself: name another file.")
         check_seed(self.seed)
         task = task_of(model_of(self.problem), self.bound, self.prices, self.enforce)
-        if self.kernels == "value" and not (self.method == "value-iteration" and task.enforce in GUARANTEED):
+        if self.kernels == "value" and not (self.method == "value-iteration" and task.enforcement.replaces):
             raise InputError("--kernels value needs --enforce withhold or coarsen, and --method value-iteration.")
-        if task.enforce == "answer" and self.method != "value-iteration":
+        if not task.enforcement.releases and self.method != "value-iteration":
             raise InputError("--enforce answer needs --method value-iteration.")
         say_what_is_assumed(task.model)
         record = self._train(task)
@@ -88,13 +86,13 @@ class Train:
         from reticent.compile_cache import use_compile_cache
         from reticent.policy.answer import private_task
         from reticent.policy.saved import policy_file
-        from reticent.process.release import ReleaseProcess
+        from reticent.process.process import Process
         from reticent.provenance import provenance
         from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 
         use_compile_cache()
-        answers = task.enforce == "answer"
-        process = ReleaseProcess(private_task(task) if answers else task)
+        answers = not task.enforcement.releases
+        process = Process.of(private_task(task) if answers else task)
         run = self._agent(process) if self.method == "a2c" else self._values(process)
         partial = self.out.with_name(self.out.name + ".partial")
         whole = {**run.settings, "task": task.to_json()}
@@ -125,7 +123,7 @@ class Train:
         with console().status("Finding the rule for answers, and confirming it ..."):
             return answer(task, private, self.seed)
 
-    def _agent(self, process: "ReleaseProcess") -> "_Training":
+    def _agent(self, process: "Process") -> "_Training":
         from reticent.solve.a2c import RECIPES, initialise, policy_of, training
 
         recipe = RECIPES[self.recipe]
@@ -145,7 +143,7 @@ class Train:
             policy=lambda state: policy_of(process, recipe, state),
         )
 
-    def _values(self, process: "ReleaseProcess") -> "_Training":
+    def _values(self, process: "Process") -> "_Training":
         from reticent.solve.value_iteration import Settings, initialise, iterate, policy_of
 
         how = Settings(rounds=self.rounds, tolerance=self.tolerance, kernels=self.kernels)

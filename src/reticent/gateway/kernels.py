@@ -10,16 +10,34 @@ import numpy as np
 
 from reticent.gateway.numeric import Joint, Sensors
 from reticent.gateway.program import cheapest_kernels
-from reticent.problem.merging import BLEND, KERNEL_SUM_TOLERANCE, MARGIN, RAW_BONUS, SHARE
+from reticent.problem.enforcement import Guard
+from reticent.problem.merging import BLEND, KERNEL_SUM_TOLERANCE, MARGIN, SHARE
 
 
 class Safety:
     """What is safe to send at one belief [P]."""
 
-    def __init__(self, belief: np.ndarray, joint: Joint, limit: float) -> None:
-        confidence = max(joint.by_secret)
-        self.belief, self.joint, self.limit = belief, joint, limit
-        self.theta = max(limit - MARGIN, confidence + SHARE * (limit - confidence))
+    xp = np
+
+    def __init__(self, belief: np.ndarray, joint: Joint, limits: np.ndarray) -> None:
+        headroom = float((limits - joint.by_secret).min())
+        self.belief, self.joint, self.limits = belief, joint, limits
+        # Of each secret, [S 1].
+        self.theta = (limits - min(MARGIN, (1 - SHARE) * headroom))[:, None]
+
+    @property
+    def law(self) -> np.ndarray:
+        """P(z), [A Z]."""
+        return self.joint.law[:, 0]
+
+    @property
+    def useful(self) -> np.ndarray:
+        """P(u, z), [U A Z]."""
+        return self.joint.useful.swapaxes(0, 1)
+
+    def by_sensor(self, costs: np.ndarray) -> np.ndarray:
+        """Costs [O A Z] as [A O Z]."""
+        return np.ascontiguousarray(costs.swapaxes(0, 1))
 
     def cheapest(self, cost: np.ndarray) -> np.ndarray:
         """The safe kernels [A O Z] of least cost [A O Z]: option 0 sends a reading as it is, m merges it into m."""
@@ -45,7 +63,7 @@ class Safety:
 
     def holds(self, kernels: np.ndarray) -> np.ndarray:
         """Whether these are kernels, none of whose symbols lifts a secret beyond halfway from theta to L_B."""
-        highest = (self.theta + self.limit) / 2
+        highest = (self.theta + self.limits[:, None]) / 2
         secret = self.joint.secret
         sent = np.concatenate([secret * kernels[:, :1], secret @ kernels[:, 1:].swapaxes(1, 2)], axis=2)
         safe = (sent <= highest * sent.sum(1, keepdims=True)).all((1, 2))
@@ -62,33 +80,14 @@ class Rule(Protocol):
         ...
 
 
-class Withhold:
-    """One merged symbol, "withheld": as little as possible is withheld."""
+class Labels:
+    """The rule that needs nothing learned."""
 
-    declares = False
-
-    def costs(self, safety: Safety) -> np.ndarray:
-        """What `Safety.cheapest` minimises."""
-        law = safety.joint.law
-        return np.concatenate([np.zeros_like(law), law], axis=1)
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
 
     def kernels(self, safety: Safety) -> np.ndarray:
-        return safety.cheapest(self.costs(safety))
-
-
-class Coarsen:
-    """One merged symbol per useful value: the provider's best guess of U is right as often as possible."""
-
-    declares = True
-
-    def costs(self, safety: Safety) -> np.ndarray:
-        """The chance of z and a wrong guess: the best one after z itself, or the one that the symbol declares."""
-        law, useful = safety.joint.law, safety.joint.useful
-        raw = (1 - RAW_BONUS) * law - useful.max(1, keepdims=True)
-        return np.concatenate([raw, law - useful], axis=1)
-
-    def kernels(self, safety: Safety) -> np.ndarray:
-        return safety.cheapest(self.costs(safety))
+        return safety.cheapest(safety.by_sensor(self._guard.label_costs(safety)))
 
 
 def movement(belief: np.ndarray, sensors: Sensors, joint: Joint, kernels: np.ndarray) -> np.ndarray:

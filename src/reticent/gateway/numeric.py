@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from reticent.problem.bound import Prospect
+
 # Keeps logarithms finite where something is impossible.
 TINY = float(np.finfo(np.float64).tiny)
 NATS_PER_BIT = math.log(2)
@@ -68,6 +70,13 @@ class Joint:
     def useful(self) -> np.ndarray:
         """P(z, u), [A U Z]."""
         return self._part(self._sensors.secrets + 1, self._sensors.useful)
+
+    @property
+    def prospect(self) -> Prospect:
+        """What a bound on posteriors has to know of the readings."""
+        found = Prospect()
+        found.secret, found.law = self.secret.swapaxes(0, 1), self.law[:, 0]
+        return found
 
     def _part(self, first: int, count: int) -> np.ndarray:
         rows = self.rows[first : first + count, :-1]

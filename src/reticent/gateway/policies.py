@@ -56,7 +56,7 @@ class Actor(Chooser):
         self.describe = Description(*shape)
         first = file.arrays["layers.0.weight"]
         self.network = Network(file.arrays, first if self.inputs == "belief" else self.describe.first_weight(first))
-        self.used = Used(file.task.bound)
+        self.used = Used(file.task.bound, sensors.secrets)
         self.releases_worth = file.task.objective.error_penalty / file.task.objective.time_cost
 
     def scores(self, public: Public) -> list[float]:
@@ -80,7 +80,7 @@ class Actor(Chooser):
         joint, more = public.joint, [float(allowed) for allowed in public.allowed]
         if self.inputs == "rich":
             more += [math.tanh(gain / GAIN_SCALE) for gain in self._gains(public)]
-        used = self.used(max(joint.by_secret), public.spent_bits)
+        used = self.used(joint.by_secret, public.spent_bits)
         return self.describe.one(public.belief, used, max(joint.by_useful), more)
 
     def _gains(self, public: Public) -> list[float]:

@@ -8,19 +8,21 @@ import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from reticent.errors import InputError
-from reticent.gateway.kernels import Coarsen, Rule, Safety, Withhold, movement
+from reticent.gateway.kernels import Labels, Rule, Safety, movement
 from reticent.gateway.numeric import NATS_PER_BIT, TINY, Sensors, entropy
 from reticent.gateway.policies import Actor, Lookahead, Public
 from reticent.gateway.value import Value
 from reticent.gateway.value_kernels import ValueKernels
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import Bound, ConfidenceBound
-from reticent.problem.merging import LEAST_MOVE, NEAREST, label_symbols, value_symbols
-from reticent.problem.task import GUARANTEED, Task
+from reticent.problem.bound import Bound, Knowledge
+from reticent.problem.enforcement import Promise
+from reticent.problem.merging import LEAST_MOVE, NEAREST, value_symbols
+from reticent.problem.task import Task
 
 
 class ImpossibleReading(InputError):  # noqa: N818  (what it is says it)
@@ -28,7 +30,7 @@ class ImpossibleReading(InputError):  # noqa: N818  (what it is says it)
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class Standing(Knowledge):
     """What the provider knows of one subject: all that a decision depends on.
 
     `belief` [S U], the ledger in bits, the session (from 0), and the releases so far in this session.
@@ -83,15 +85,14 @@ STOP = Decision(None, None, 0.0)
 class Runtime:
     """The policy of one file, and the process it acts in.
 
-    `digest` is the SHA-256 of the file; `symbols` names what can be sent: the readings, then the merged symbols;
-    `limit` is that of the bound, a confidence or bits.
+    `digest` is the SHA-256 of the file; `symbols` names what can be sent: the readings, then the merged symbols.
     """
 
     task: Task
     digest: str
     sensors: tuple[str, ...]
     symbols: tuple[str, ...]
-    limit: float
+    bound: Bound
     policy: Actor | Lookahead
 
     def __init__(self, file: PolicyFile, digest: str) -> None:
@@ -99,20 +100,20 @@ class Runtime:
         self.task, self.digest, self.sensors = task, digest, task.model.sensors
         self._prior = task.model.prior
         self._sensors = sensors = Sensors(task.model.channel)
-        self.limit = _limit(task.bound)
-        self._of_confidence = isinstance(task.bound, ConfidenceBound)
-        self._unbounded = _unbounded(task.bound)
-        labels = {"withhold": Withhold(), "coarsen": Coarsen()}.get(str(task.enforce))
-        self._rule: Rule | None = labels
-        names = label_symbols
+        self.bound = task.bound
+        # [S], where the bound limits posteriors.
+        self._limits: Any = task.bound.secret_limits(len(task.model.secrets)) if task.enforcement.replaces else None
+        enforcement: Any = task.enforcement
+        self._rule: Rule | None = Labels(enforcement) if enforcement.replaces else None
+        merged = enforcement.merged_symbols(task.model.useful)
         if file.kind == "actor":
             self.policy = Actor(file, sensors)
         else:
             value = Value(file)
             self.policy = Lookahead(value, sensors)
-            if value.kernels == "value" and labels is not None:
-                self._rule, names = ValueKernels(labels, value, sensors), value_symbols
-        merged = [] if labels is None else names(labels.declares, task.model.useful)
+            if value.kernels == "value":
+                self._rule = ValueKernels(enforcement, value, sensors)
+                merged = value_symbols(enforcement.declares, task.model.useful)
         self.symbols = (*task.model.symbols, *merged)
 
     @classmethod
@@ -210,17 +211,12 @@ class Runtime:
 
     def budget_left(self, standing: Standing) -> float:
         """Share of the way from the first standing to the bound that is left; all of it where there is no bound."""
-        if self._unbounded:
-            return 1.0
-        if self._of_confidence:
-            share = (self.limit - self.confidence(standing)) / (self.limit - self.task.model.largest_secret_prior)
-        else:
-            share = 1 - standing.spent_bits / self.limit
-        return min(max(share, 0.0), 1.0)
+        at_first, now = float(self.bound.used(self.first())), float(self.bound.used(standing))
+        return min(max((1 - now) / (1 - at_first), 0.0), 1.0)
 
     def over(self, standing: Standing) -> bool:
         """Whether the bound is reached."""
-        return (self.confidence(standing) if self._of_confidence else standing.spent_bits) >= self.limit
+        return bool(self.bound.crossed(standing))
 
     def confidence(self, standing: Standing) -> float:
         """max_s beta(s)."""
@@ -231,14 +227,16 @@ class Runtime:
         belief = standing.belief.reshape(-1)
         joint = self._sensors.joint(belief)
         if self._rule is not None:
-            kernels = self._rule.kernels(Safety(belief, joint, self.limit))
-            far = self.limit - max(joint.by_secret) >= NEAREST
+            kernels = self._rule.kernels(Safety(belief, joint, self._limits))
+            far = bool((self._limits - np.array(joint.by_secret) >= NEAREST).all())
             moves = movement(belief, self._sensors, joint, kernels).tolist()
             allowed = [far and move > LEAST_MOVE for move in moves]
             return Public(belief, standing.spent_bits, joint, allowed, kernels, None)
         bits = self._sensors.information_bits(joint)
-        most = self.limit if self.task.enforce == "mask" else math.inf
+        most = self.bound.number if self.bound.on_spending else math.inf
         allowed = [standing.spent_bits + more < most for more in bits]
+        if not self.bound.on_spending and self.task.enforcement.promise is Promise.NEVER:
+            allowed = (~self.bound.may_cross(joint.prospect)).tolist()
         return Public(belief, standing.spent_bits, joint, allowed, None, bits)
 
     def decided(self, public: Public, sensor: int) -> Decision:
@@ -291,40 +289,30 @@ def _digest(path: str | Path) -> str:
         return ""
 
 
-def _limit(bound: Bound) -> float:
-    return bound.limit if isinstance(bound, ConfidenceBound) else bound.limit_bits
-
-
-def _unbounded(bound: Bound) -> bool:
-    """Whether this is the bound that is never reached."""
-    return isinstance(bound, ConfidenceBound) and bound.limit > 1
-
-
 def _check(file: PolicyFile, allow_unbounded: bool) -> None:
     """Refuse a policy under which a release could cross the bound, and kinds that do not release readings."""
-    task = file.task
-    if task.enforce in ("answer", "multiplier"):
-        what = "sends an answer in place of readings" if task.enforce == "answer" else "keeps its bound on average only"
-        raise InputError(f"This policy {what}, which the gateway cannot do. {_how(task.bound)}")
+    task, name = file.task, file.task.enforcement.name
+    if not task.enforcement.releases:
+        raise InputError(f"This policy sends an answer in place of readings, which the gateway cannot do. {_how(task)}")
     if file.kind not in ("actor", "lookahead"):
         raise InputError(f"This file holds a policy of kind {file.kind!r}, which this version does not know.")
-    unbounded = _unbounded(task.bound)
+    unbounded = task.bound.number is None
     if unbounded and not allow_unbounded:
-        raise InputError(f"This policy has no bound, so it would release anything. {_how(task.bound)}")
-    if not unbounded and task.enforce not in (*GUARANTEED, "mask"):
-        how = f"by {task.enforce!r}, under which a release can cross it"
-        raise InputError(f"This policy enforces its bound {how}. {_how(task.bound)}")
-    if file.kind == "lookahead" and task.enforce == "penalty":
+        raise InputError(f"This policy has no bound, so it would release anything. {_how(task)}")
+    if not unbounded and task.enforcement.promise is not Promise.NEVER:
         raise InputError(
-            f"This policy's value was learned with a penalty, which the gateway does not know. {_how(task.bound)}"
+            f"This policy enforces its bound by {name!r}: {task.enforcement.promised}. The gateway serves only what is "
+            f"{Promise.NEVER.value}. {_how(task)}"
         )
+    if file.kind == "lookahead" and task.enforcement.ends_on_crossing:
+        raise InputError(f"This policy's value was learned with a penalty, unknown to the gateway. {_how(task)}")
 
 
-def _how(bound: Bound) -> str:
+def _how(task: Task) -> str:
     """How to train a policy whose bound holds."""
-    if isinstance(bound, ConfidenceBound):
-        return "Train one with --confidence L --enforce coarsen (or withhold), whose bound holds by construction."
-    return "Train one with --information BITS --enforce mask, whose bound holds by construction."
+    if task.bound.unit == "bits":
+        return "Train one with --information BITS --enforce mask, whose bound holds by construction."
+    return "Train one with --confidence L --enforce coarsen (or withhold), whose bound holds by construction."
 
 
 def _draw(chances: list[float], rng: np.random.Generator) -> int:

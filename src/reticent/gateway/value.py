@@ -7,19 +7,23 @@ import numpy as np
 from reticent.gateway.networks import Description, Network, largest
 from reticent.policy.settings import check_network, described, lookahead_settings
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import Bound, ConfidenceBound
+from reticent.problem.bound import Bound
 
 
 class Used:
     """The share of the bound that is used up."""
 
-    def __init__(self, bound: Bound) -> None:
-        self.of_confidence = isinstance(bound, ConfidenceBound)
-        self.limit = bound.limit if isinstance(bound, ConfidenceBound) else bound.limit_bits
+    def __init__(self, bound: Bound, secrets: int) -> None:
+        self.on_spending, self.bits = bound.on_spending, bound.number
+        limits = None if bound.on_spending or bound.number is None else bound.secret_limits(secrets)
+        # Without a bound nothing is used up.
+        self.of_secret = np.zeros(secrets) if limits is None else 1 / np.asarray(limits)
 
-    def __call__(self, confidence: Any, spent_bits: Any) -> Any:
-        """For one standing, or for many at once."""
-        return (confidence if self.of_confidence else spent_bits) / self.limit
+    def __call__(self, by_secret: Any, spent_bits: Any) -> Any:
+        """For one standing, or for many at once: beliefs in secrets [... S], bits spent [...]."""
+        if self.on_spending:
+            return spent_bits / self.bits
+        return (np.asarray(by_secret) * self.of_secret).max(-1)
 
 
 class Value:
@@ -27,11 +31,11 @@ class Value:
 
     def __init__(self, file: PolicyFile) -> None:
         secrets, useful = file.task.model.prior.shape
-        width, self.kernels = lookahead_settings(file, file.task.enforce)
+        width, self.kernels = lookahead_settings(file, file.task.enforcement)
         check_network(file, described(secrets, useful), 1, width)
         self.describe = Description(secrets, useful)
         self.network = Network(file.arrays, self.describe.first_weight(file.arrays["layers.0.weight"]))
-        self.used = Used(file.task.bound)
+        self.used = Used(file.task.bound, secrets)
         self.time_cost, self.error_penalty = file.task.objective.time_cost, file.task.objective.error_penalty
 
     def weighted(self, joint: np.ndarray, spent_bits: np.ndarray | None = None) -> np.ndarray:
@@ -49,16 +53,17 @@ class Value:
     def going_on(self, beliefs: np.ndarray, spent_bits: np.ndarray | None = None) -> np.ndarray:
         """Learned cost of releasing at least once more [N], at beliefs [N P]."""
         by_secret, by_useful = self.describe.marginals(beliefs)
-        seen = self.describe.many(beliefs, self.used(by_secret.max(1), spent_bits), by_useful.max(1))
+        seen = self.describe.many(beliefs, self.used(by_secret, spent_bits), by_useful.max(1))
         return self.error_penalty * self.network(seen)[:, 0].astype(np.float64)
 
     def going_on_plane(self, beliefs: np.ndarray) -> np.ndarray:
         """The tangent plane [N P] of p times the cost of going on, at beliefs [N P]; for a bound on confidence."""
         by_secret, by_useful = self.describe.marginals(beliefs)
-        seen = self.describe.many(beliefs, self.used(by_secret.max(1), None), by_useful.max(1))
+        seen = self.describe.many(beliefs, self.used(by_secret, None), by_useful.max(1))
         learned, gradient = self.network.with_gradient(seen)
         of_belief, of_used = self.describe.pull_back(seen, by_useful, gradient)
-        of_belief = of_belief + self.describe.spread(of_used[:, None] / self.used.limit * largest(by_secret))
+        shares = by_secret * self.used.of_secret
+        of_belief = of_belief + self.describe.spread(of_used[:, None] * self.used.of_secret * largest(shares))
         # Of p f(joint / p), which is homogeneous: f + f' - <f', beta>.
         plane = learned[:, None] + of_belief - (of_belief * beliefs).sum(1, keepdims=True)
         return self.error_penalty * plane

@@ -5,24 +5,25 @@
 
 import numpy as np
 
-from reticent.gateway.kernels import Coarsen, Safety, Withhold
+from reticent.gateway.kernels import Safety
 from reticent.gateway.numeric import Sensors
 from reticent.gateway.value import Value
+from reticent.problem.enforcement import Guard
 from reticent.problem.merging import LEAST_MASS, REFINEMENTS
 
 
 class ValueKernels:
     """Kernels of least expected cost to go: per sensor the best of the label kernel and those priced by tangents."""
 
-    def __init__(self, labels: Withhold | Coarsen, value: Value, sensors: Sensors) -> None:
-        self.labels, self.value, self.sensors = labels, value, sensors
+    def __init__(self, guard: Guard, value: Value, sensors: Sensors) -> None:
+        self.guard, self.value, self.sensors = guard, value, sensors
 
     def kernels(self, safety: Safety) -> np.ndarray:
         """A safe kernel for each sensor, [A O Z]."""
         weighted = self.sensors.likelihoods * safety.belief
         raw = self.value.weighted(weighted)
-        costs = self.labels.costs(safety)
-        declared = costs.shape[1] - 1 if self.labels.declares else 0
+        costs = safety.by_sensor(self.guard.label_costs(safety))
+        declared = costs.shape[1] - 1 if self.guard.declares else 0
         stops = self.value.error_penalty * costs[:, 1 : 1 + declared]
         # A symbol that cannot declare anything may be worth stopping at, too.
         plane = self.value.going_on_plane if declared else self.value.plane

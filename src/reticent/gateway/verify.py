@@ -209,10 +209,7 @@ def _bits_between(runtime: "Runtime", standing: "Standing", entry: Entry) -> tup
 
 
 def _check_bound(runtime: "Runtime", entry: Entry) -> None:
-    from reticent.problem.bound import ConfidenceBound, InformationBound
-
-    bound = runtime.task.bound
-    if isinstance(bound, ConfidenceBound) and not entry.confidence < bound.limit:
-        raise _NotSo(f"lifts the confidence to {entry.confidence}: the bound of {bound.limit:g} is reached.")
-    if isinstance(bound, InformationBound) and not entry.spent_bits < bound.limit_bits:
-        raise _NotSo(f"brings the ledger to {entry.spent_bits} bits: the bound of {bound.limit_bits:g} is reached.")
+    bound, reached = runtime.task.bound, standing_of(entry)
+    if runtime.over(reached):
+        level, unit = bound.level(reached), "" if bound.unit == "probability" else f" {bound.unit}"
+        raise _NotSo(f"brings the {bound.name} to {level}{unit}: the bound of {bound.number:g}{unit} is reached.")

@@ -10,7 +10,6 @@ from reticent.gateway.ledger import Entry, standing_of
 from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
 from reticent.gateway.subjects import Place
-from reticent.problem.bound import ConfidenceBound
 
 SHOWN_SUBJECTS, SHOWN_RELEASES = 200, 120
 
@@ -23,17 +22,16 @@ class View:
         self._history: OrderedDict[str, deque[dict[str, Any]]] = OrderedDict()
         model, bound = runtime.task.model, runtime.task.bound
         self._plain = frozenset(model.symbols)
-        self._on_confidence = isinstance(bound, ConfidenceBound)
-        limit = bound.limit if isinstance(bound, ConfidenceBound) else bound.limit_bits
+        self._bound = bound
         self.about = {
             "bound": {
-                "kind": "confidence" if self._on_confidence else "information",
-                "limit": limit if limit <= 1 or not self._on_confidence else None,
+                "kind": "information" if bound.on_spending else "confidence",
+                "limit": bound.number,
                 "start": self._known(runtime.first()),
             },
             "useful": list(model.useful),
             "sensors": list(runtime.sensors),
-            "enforce": runtime.task.enforce,
+            "enforce": runtime.task.enforcement.name,
             "policy": runtime.digest[:12],
             "assumption": ASSUMPTION,
             "exhausted": EXHAUSTED,
@@ -74,7 +72,7 @@ class View:
 
     def _known(self, standing: Standing) -> float:
         """What the bound limits: the confidence in the likeliest secret, whichever it is, or the bits spent."""
-        return self._runtime.confidence(standing) if self._on_confidence else standing.spent_bits
+        return float(self._bound.level(standing))
 
     def _state(self, place: Place) -> str:
         if place.blocked:

@@ -17,6 +17,9 @@ from reticent.policy.actor import Features
 from reticent.process.process import PublicState, State
 from reticent.types import Allowed, Array, Flag, Index, PRNGKey, Scalar
 
+# What Gymnasium's `info` says where nothing was sent; there it must be a number.
+NO_SYMBOL = -1
+
 
 class Play(eqx.Module):
     """An episode under way, and the key that the rest of its chance comes from."""
@@ -34,7 +37,7 @@ class Sight(eqx.Module):
 
 
 class Outcome(eqx.Module):
-    """What a move did. `symbol` is -1 after the stop."""
+    """What a move did. `symbol` is NO_SYMBOL after the stop."""
 
     cost: Scalar
     symbol: Index
@@ -61,7 +64,8 @@ def _start(features: Features, key: PRNGKey) -> tuple[Play, Sight]:
 def _move(features: Features, play: Play, action: Index) -> tuple[Play, Sight, Outcome]:
     key, used = jax.random.split(play.key)
     after = features.process.step(used, play.state, action)
-    outcome = Outcome(after.cost, after.symbol, after.violated, after.terminated, after.truncated)
+    symbol = jnp.where(action < features.process.sensors, after.symbol, NO_SYMBOL)
+    outcome = Outcome(after.cost, symbol, after.violated, after.terminated, after.truncated)
     return Play(after.state, key), _sight(features, after.state.public), outcome
 
 

@@ -5,44 +5,43 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from reticent.belief.provider import Provider
+from reticent.belief.filter import Filter
 from reticent.data.episodes import episodes_of
 from reticent.data.readings import Readings
 from reticent.errors import InputError
-from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import Bound, Confidence, Information, Unbounded
+from reticent.problem.enforcement import USUAL, Enforcement, named_enforcement
 from reticent.problem.fit import Codebook, fitted_readings
 from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
-from reticent.problem.task import Enforcement, Task
+from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.process.recorded import Recorded
-from reticent.process.release import ReleaseProcess
-from reticent.process.replay import ReplayProcess
+from reticent.process.source import FromCodes
 
 PRICES = Objective()
 # Readings of one person in a row, as in the paper.
 RECORDED_HORIZON = 10
 
 
-def synthetic_process(**options: Any) -> ReleaseProcess:
+def synthetic_process(**options: Any) -> Process:
     """The paper's synthetic problem with the options of `task_of`."""
-    return ReleaseProcess(task_of(synthetic(), **options))
+    return Process.of(task_of(synthetic(), **options))
 
 
 def problem_process(problem: str | Path | ReleaseModel | Task | Process, **options: Any) -> Process:
     """A problem file or a model with the options of `task_of`; or a task or a process, which need none."""
     if not isinstance(problem, Task | Process):
-        return ReleaseProcess(task_of(_model(problem), **options))
+        return Process.of(task_of(_model(problem), **options))
     if options:
         raise InputError(f"A {type(problem).__name__} has its own bound and prices: leave out {sorted(options)}.")
-    return ReleaseProcess(problem) if isinstance(problem, Task) else problem
+    return Process.of(problem) if isinstance(problem, Task) else problem
 
 
 def recordings_process(
     data: str | Path | Readings,
     problem: str | Path | ReleaseModel | None = None,
-    provider: Provider | None = None,
+    provider: Filter | None = None,
     map: str | Path | None = None,
     **options: Any,
 ) -> Process:
@@ -62,28 +61,29 @@ def recordings_process(
     own = _fitted_to(model, data if isinstance(data, Readings) else fitted_readings(model, Path(data), map))
     task = task_of(model, **{"horizon": RECORDED_HORIZON, **options})
     codes = Codebook.of(model).codes(own.values)
-    return ReleaseProcess(task).replaying(Recorded(jnp.asarray(codes), episodes_of(own, task.horizon)))
+    return Process.of(task).reading_from(FromCodes(jnp.asarray(codes), episodes_of(own, task.horizon)))
 
 
 def task_of(
     model: ReleaseModel,
     confidence: float | None = None,
     information: float | None = None,
-    enforce: Enforcement | None = None,
+    enforce: str | Enforcement = USUAL,
     objective: Objective = PRICES,
     horizon: int = 200,
     unbounded: bool = False,
 ) -> Task:
-    """One bound, how it is enforced, the prices, and where an episode is cut."""
-    return Task(model, _bound(confidence, information, unbounded), objective, enforce, horizon)
+    """One bound, how it is enforced (by name or as an enforcement), the prices, and where an episode is cut."""
+    enforcement = enforce if isinstance(enforce, Enforcement) else named_enforcement(enforce)
+    return Task(model, _bound(confidence, information, unbounded), objective, enforcement, horizon)
 
 
 def _bound(confidence: float | None, information: float | None, unbounded: bool) -> Bound:
     if [confidence is not None, information is not None, unbounded].count(True) != 1:
         raise InputError("Give one bound: confidence=L or information=BITS; or unbounded=True.")
     if unbounded:
-        return NO_BOUND
-    return InformationBound(information) if confidence is None else ConfidenceBound(confidence)  # type: ignore[arg-type]
+        return Unbounded()
+    return Information(information) if confidence is None else Confidence(confidence)  # type: ignore[arg-type]
 
 
 def _model(problem: str | Path | ReleaseModel) -> ReleaseModel:
@@ -91,15 +91,15 @@ def _model(problem: str | Path | ReleaseModel) -> ReleaseModel:
 
 
 def _learned(
-    provider: Provider,
+    provider: Filter,
     recorded: Readings,
     confidence: float | None = None,
     information: float | None = None,
     objective: Objective = PRICES,
     horizon: int = RECORDED_HORIZON,
     unbounded: bool = False,
-) -> ReplayProcess:
-    return ReplayProcess(provider, recorded, _bound(confidence, information, unbounded), objective, horizon)
+) -> Process:
+    return Process.over(provider, recorded, _bound(confidence, information, unbounded), objective, horizon)
 
 
 def _fitted_to(model: ReleaseModel, recorded: Readings) -> Readings:

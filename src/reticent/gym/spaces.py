@@ -6,11 +6,11 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from jaxtyping import Bool, Int
 
-from reticent.belief.information import entropy_bits
+from reticent.belief.filter import ExactFilter
 from reticent.errors import InputError
 from reticent.policy.actor import Features, Inputs
+from reticent.problem.enforcement import Promise
 from reticent.process.process import Process
-from reticent.process.release import ReleaseProcess
 
 Forbidden = Literal["stop", "error"]
 # Observations are 32-bit floats: sums of probabilities may miss their limits by rounding.
@@ -23,7 +23,7 @@ def features_of(process: Process, inputs: Inputs) -> Features:
     """What an agent sees of a process, if there is such a thing."""
     if inputs not in get_args(Inputs):
         raise InputError(f"inputs is one of {list(get_args(Inputs))}, not {inputs!r}.")
-    if inputs == "rich" and not isinstance(process, ReleaseProcess):
+    if inputs == "rich" and not isinstance(process.filter, ExactFilter):
         raise InputError("inputs='rich' looks one step ahead, which needs a finite model: take 'described'.")
     return Features(process, inputs)
 
@@ -32,7 +32,7 @@ def check_playable(process: Process, forbidden: Forbidden) -> None:
     """Refuse what would not be the problem it looks like."""
     if forbidden not in get_args(Forbidden):
         raise InputError(f"forbidden is one of {list(get_args(Forbidden))}, not {forbidden!r}.")
-    if process.enforce == "multiplier" and not float(process.multiplier) > 0:
+    if process.enforcement.priced and not float(process.enforcement.price) > 0:
         raise InputError(
             "A bound on expected information is kept by a price, and this process has none yet: "
             "give it one with `process.with_multiplier(price)`."
@@ -61,15 +61,8 @@ def observation_space(features: Features) -> Box:
 
 def _used(process: Process) -> tuple[float, float]:
     """Limits of the share of the bound that is used up: at most one where nothing can cross the bound."""
-    secrets, limit = process.prior.shape[0], float(process.limit)
-    if process.bound == "confidence":
-        return 1 / secrets / limit, 1 / limit
-    if process.bound == "information":
-        # One release says at most all there is to know.
-        most = 1.0 if process.enforce == "mask" else int(process.horizon) * np.log2(secrets) / limit
-        return 0.0, float(most)
-    at_first = float(entropy_bits(process.prior.sum(1)))
-    return (at_first - np.log2(secrets)) / limit, at_first / limit
+    never = process.enforcement.promise is Promise.NEVER
+    return process.bound.range_used(np.asarray(process.prior), int(process.horizon), never)
 
 
 def played(

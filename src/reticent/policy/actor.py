@@ -10,7 +10,6 @@ from reticent.policy.network import Network, describe
 from reticent.policy.policy import Policy
 from reticent.policy.settings import GAIN_SCALE, Inputs, seen
 from reticent.process.process import Process, PublicState
-from reticent.process.release import ReleaseProcess
 from reticent.types import Array, Index, PRNGKey
 
 
@@ -35,8 +34,7 @@ class Features(eqx.Module):
         )
         if self.inputs == "described":
             return described
-        assert isinstance(process, ReleaseProcess)
-        gain = (process.stop_cost(belief) - lookahead_costs(process, public)) / process.time_cost
+        gain = (process.stop_cost(belief) - lookahead_costs(process, public)) / process.objective.time_cost
         return jnp.concatenate([described, jnp.tanh(gain / GAIN_SCALE).astype(jnp.float32)])
 
     @property

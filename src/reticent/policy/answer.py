@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from reticent.belief.information import surprise_bits
 from reticent.errors import InputError
 from reticent.policy.lookahead import Lookahead
-from reticent.problem.bound import NO_BOUND, ConfidenceBound
+from reticent.problem.bound import Unbounded
 from reticent.problem.task import Task
 from reticent.process.rollout import Episode, simulate
 
@@ -125,15 +125,13 @@ class Answer:
 
 
 def confidence_limit(task: Task) -> float:
-    """The bound that answers keep; no other kind of bound is kept by answers."""
-    if not isinstance(task.bound, ConfidenceBound):
-        raise InputError(f"Answers keep a bound on confidence, not {type(task.bound).__name__}.")
-    return task.bound.limit
+    """The limit on the posterior of every secret that answers keep: the least one."""
+    return float(np.min(task.bound.secret_limits(len(task.model.secrets))))
 
 
 def private_task(task: Task) -> Task:
     """What the device solves in private: the same problem without a bound."""
-    return Task(task.model, NO_BOUND, task.objective, horizon=task.horizon)
+    return Task(task.model, Unbounded(), task.objective, horizon=task.horizon)
 
 
 def private_episodes(private: Lookahead, last: int, count: int, seed: int) -> Episode:

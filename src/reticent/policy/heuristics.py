@@ -12,36 +12,36 @@ from scipy.special import rel_entr
 from reticent.belief.bayes import useful_joint, useful_marginal
 from reticent.belief.information import secret_information_bits, useful_information_bits
 from reticent.policy.policy import FixedSensor, Policy, RandomSensor, best, choose, sure_enough
-from reticent.process.process import PublicState
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process, PublicState
 from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Scalar
 
 # Keeps logarithms and quotients finite where a hypothesis is already ruled out.
 TINY = 1e-300
 
 
-def lookahead_costs(process: ReleaseProcess, public: PublicState) -> PerSensor:
+def lookahead_costs(process: Process, public: PublicState) -> PerSensor:
     """Cost of one release and then stopping: C_T + sum_z p(z) (C_B if beta_z is in F, else stop(beta_z)).
 
     Stop cost and forbidden region are homogeneous in the belief, so the posteriors need no division.
     """
-    useful = useful_joint(public.belief, process.emissions(public))
-    law = useful.sum(0)
-    end = process.error_penalty * (law - useful.max(0))
-    if process.enforce == "penalty":
-        end = jnp.where(process.may_enter_forbidden(public.belief), process.violation_cost * law, end)
-    costs = process.time_cost + end.sum(1)
-    if process.enforce == "multiplier":
+    prospect = process.prospect(public)
+    law = prospect.law
+    end = process.objective.error_penalty * (law - prospect.useful.max(0))
+    if process.enforcement.ends_on_crossing:
+        entered = process.bound.entered(prospect.secret, law) & (law > 0)
+        paid = process.enforcement.release_cost(process.objective, process.bound, False, True)
+        end = jnp.where(entered, (paid - process.objective.time_cost) * law, end)
+    costs = process.objective.time_cost + end.sum(1)
+    if process.enforcement.priced:
         # What one more release says about the secret is paid for at the stop, on average over its readings.
-        said = secret_information_bits(public.belief, process.channel)
-        costs = costs + process.leakage_cost(public.belief) + process.multiplier * said
+        costs = costs + process.leakage_cost(public.belief) + process.enforcement.price * prospect.bits
     return costs
 
 
 class OneStepLookahead(Policy):
     """The sensor whose single release, then a stop, is cheapest; stops when stopping now is cheaper still."""
 
-    process: ReleaseProcess
+    process: Process
     threshold: Scalar
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
@@ -55,7 +55,7 @@ class OneStepLookahead(Policy):
 class InformationGain(Policy):
     """The sensor with the highest I_U - kappa I_S, in bits."""
 
-    process: ReleaseProcess
+    process: Process
     kappa: Scalar
     threshold: Scalar
 
@@ -80,7 +80,7 @@ def extrinsic_jensen_shannon(belief: Belief, channel: Channel) -> PerSensor:
 class ExtrinsicJensenShannon(Policy):
     """The sensor with the highest EJS divergence between the useful values."""
 
-    process: ReleaseProcess
+    process: Process
     threshold: Scalar
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
@@ -142,7 +142,7 @@ BASELINES = ("random sensor", "fixed sensor", "one-step lookahead", "information
 KAPPAS = (0.0, 0.5, 1.0)
 
 
-def threshold_rules(name: str, process: ReleaseProcess) -> dict[str, ThresholdRule]:
+def threshold_rules(name: str, process: Process) -> dict[str, ThresholdRule]:
     """The variants of a baseline by name; none of them stops by threshold yet."""
     # A confidence that is never reached.
     never = jnp.asarray(2.0)

@@ -10,8 +10,7 @@ from reticent.policy.network import Network, describe
 from reticent.policy.policy import Policy, best
 from reticent.policy.settings import KernelChoice, described
 from reticent.problem.merging import REFINEMENTS
-from reticent.process.process import PublicState
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process, PublicState
 from reticent.types import Array, Belief, Index, PerSensor, PRNGKey, Scalar
 
 # Outputs of a fresh network are small; this lets them reach every share with a few steps of learning.
@@ -21,16 +20,16 @@ STEEPNESS, FIRST_LOGIT = 20.0, 2.5
 class ValueFunction(eqx.Module):
     """V(beta, m) = min(stop cost, cost of going on): the stop is exact, only going on is learned.
 
-    Under "penalty" V jumps with every symbol that starts to land in F. So the next release is exact, too, and what is
-    learned, for each sensor, is which share of the stop cost that it leaves is still paid in the end:
+    Where crossing ends the episode, V jumps with every symbol that starts to land in F. So the next release is exact,
+    too, and what is learned, for each sensor, is which share of the stop cost that it leaves is still paid in the end:
 
         Q_a = C_T + C_B P(F | beta, a) + share_a E[stop cost; not F | beta, a],    going on = min_a Q_a.
 
-    Under "multiplier" only what comes on top of the bits said so far is learned, which stays in the range of the plain
-    stop cost: so the network keeps up while the price of a bit changes.
+    Where bits have a price, only what comes on top of the bits said so far is learned, which stays in the range of the
+    plain stop cost: so the network keeps up while the price of a bit changes.
     """
 
-    process: ReleaseProcess
+    process: Process
     network: Network
 
     def __call__(self, belief: Belief, spent_bits: Scalar) -> Scalar:
@@ -41,47 +40,47 @@ class ValueFunction(eqx.Module):
         return jnp.min(self.each(belief, spent_bits))
 
     def each(self, belief: Belief, spent_bits: Scalar) -> Float[Array, " O"]:
-        """The learned costs whose least is that of going on: of each sensor under "penalty", else only that one."""
+        """The learned costs whose least is that of going on: of each sensor, or only that one."""
         process = self.process
         learned = self.network(describe(belief, process.used(belief, spent_bits)))
-        if process.enforce == "penalty":
+        if process.enforcement.ends_on_crossing:
             return _by_sensor(process, belief, learned).astype(belief.dtype)
-        costs = process.error_penalty * learned.astype(belief.dtype)
-        return costs + process.leakage_cost(belief) if process.enforce == "multiplier" else costs
+        costs = process.objective.error_penalty * learned.astype(belief.dtype)
+        return costs + process.leakage_cost(belief) if process.enforcement.priced else costs
 
 
-def value_network(process: ReleaseProcess, width: int, key: PRNGKey) -> Network:
+def value_network(process: Process, width: int, key: PRNGKey) -> Network:
     """A fresh network of the sizes that a value function of this process has.
 
-    It says half the stop cost at the prior everywhere; under "penalty" nearly the cost of one release and then the
-    stop, from which iteration comes down faster than it would come up from too low a value.
+    It says half the stop cost at the prior everywhere; where crossing ends the episode nearly the cost of one release
+    and then the stop, from which iteration comes down faster than it would come up from too low a value.
     """
     network = Network(described(*process.prior.shape), outputs(process), width, key)
-    half = process.stop_cost(process.prior) / process.error_penalty / 2
-    start = FIRST_LOGIT / STEEPNESS if process.enforce == "penalty" else half
+    half = process.stop_cost(process.prior) / process.objective.error_penalty / 2
+    start = FIRST_LOGIT / STEEPNESS if process.enforcement.ends_on_crossing else half
     return eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.full(outputs(process), start, jnp.float32))
 
 
-def outputs(process: ReleaseProcess) -> int:
+def outputs(process: Process) -> int:
     """How many numbers a value function of this process learns at a belief."""
-    return process.sensors if process.enforce == "penalty" else 1
+    return process.sensors if process.enforcement.ends_on_crossing else 1
 
 
-def _by_sensor(process: ReleaseProcess, belief: Belief, learned: Float[Array, " A"]) -> Float[Array, " A"]:
+def _by_sensor(process: Process, belief: Belief, learned: Float[Array, " A"]) -> Float[Array, " A"]:
     """Q_a, in 32 bits."""
-    process, belief = jax.tree.map(lambda x: x.astype(learned.dtype), (process, belief))
-    useful, secret = useful_joint(belief, process.channel), secret_joint(belief, process.channel)
+    parts = (process.bound, process.enforcement, process.objective, process.channel, belief)
+    bound, enforcement, objective, channel, belief = jax.tree.map(lambda x: x.astype(learned.dtype), parts)
+    useful, secret = useful_joint(belief, channel), secret_joint(belief, channel)
     law = useful.sum(0)
-    forbidden = secret.max(0) >= process.limit * law
+    forbidden = bound.entered(secret, law)
     entered = jnp.sum(jnp.where(forbidden, law, 0), axis=1)
     doubt = jnp.sum(jnp.where(forbidden, 0, law - useful.max(0)), axis=1)
-    # An infinite C_B is paid only where F can be entered.
-    violations = jnp.where(entered > 0, process.violation_cost * entered, 0)
+    violation_cost = enforcement.release_cost(objective, bound, False, True) - objective.time_cost
     share = jax.nn.sigmoid(STEEPNESS * learned)
-    return process.time_cost + violations + process.error_penalty * share * doubt
+    return objective.time_cost + violation_cost * entered + objective.error_penalty * share * doubt
 
 
-def going_on_costs(process: ReleaseProcess, value: ValueFunction, public: PublicState) -> PerSensor:
+def going_on_costs(process: Process, value: ValueFunction, public: PublicState) -> PerSensor:
     """Q_a = sum_y p(y) (cost + V(beta_y, m_a)), infinite for a sensor that is not allowed."""
     look = process.outlook(public)
     after = jax.vmap(jax.vmap(value, (0, None)))(look.belief, look.spent_bits)
@@ -92,7 +91,7 @@ def going_on_costs(process: ReleaseProcess, value: ValueFunction, public: Public
 class Lookahead(Policy):
     """The sensor of the lowest one-step cost to go; stops when stopping is no dearer."""
 
-    process: ReleaseProcess
+    process: Process
     value: ValueFunction
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
@@ -102,10 +101,10 @@ class Lookahead(Policy):
 
 
 def lookahead_policy(
-    process: ReleaseProcess,
+    process: Process,
     network: Network,
     kernels: KernelChoice,
-    made_for: ReleaseProcess | None = None,
+    made_for: Process | None = None,
     refinements: int = REFINEMENTS,
 ) -> Lookahead:
     """Lookahead on the network's value, in the process or, with value kernels, in the one that carries this value.

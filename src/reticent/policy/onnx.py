@@ -23,8 +23,7 @@ from reticent.policy.settings import (
     seen,
 )
 from reticent.policy.store import PolicyFile
-from reticent.problem.bound import ConfidenceBound
-from reticent.problem.task import GUARANTEED, Task
+from reticent.problem.task import Task
 
 # Read by every runtime since 2022.
 OPSET, IR_VERSION = 17, 8
@@ -53,8 +52,8 @@ def onnx_model(file: PolicyFile, digest: str) -> bytes:
         )
     inputs, width, greedy = actor_settings(file)
     task = file.task
-    if task.enforce == "multiplier" and inputs != "belief":
-        raise InputError("A policy under a multiplier sees what was said on average, which is not written as ONNX.")
+    if task.enforcement.priced and inputs != "belief":
+        raise InputError("A policy under a Lagrangian sees what was said on average, which is not written as ONNX.")
     sensors, secrets, useful, readings = task.model.channel.shape
     check_network(file, seen(inputs, secrets, useful, sensors), sensors + 1, width)
     shapes: dict[str, tuple[int, list[Any]]] = {
@@ -62,8 +61,8 @@ def onnx_model(file: PolicyFile, digest: str) -> bytes:
         SPENT_BITS: (onnx.TensorProto.FLOAT, ["N"]),
         ALLOWED: (onnx.TensorProto.BOOL, ["N", sensors]),
     }
-    if inputs == "rich" and task.enforce in GUARANTEED:
-        merged = useful if task.enforce == "coarsen" else 1
+    if inputs == "rich" and task.enforcement.replaces:
+        merged = len(task.enforcement.merged_symbols(task.model.useful))
         shapes[KERNELS] = (onnx.TensorProto.FLOAT, ["N", sensors, 1 + merged, readings])
     results = {LOGITS: (onnx.TensorProto.FLOAT, ["N", sensors + 1]), ACTION: (onnx.TensorProto.INT64, ["N"])}
     drawn = _Drawn(onnx)
@@ -168,19 +167,22 @@ def _features(drawn: _Drawn, task: Task, inputs: Inputs) -> str:
 
 def _used(drawn: _Drawn, task: Task, by_secret: str) -> str:
     """The share of the bound that is used up."""
-    if isinstance(task.bound, ConfidenceBound):
-        return drawn.op("Div", drawn.largest(by_secret, 1, keep=True), drawn.number(task.bound.limit))
-    return drawn.op("Div", drawn.shaped(SPENT_BITS, -1, 1), drawn.number(task.bound.limit_bits))
+    if task.bound.on_spending:
+        return drawn.op("Div", drawn.shaped(SPENT_BITS, -1, 1), drawn.number(task.bound.number))
+    if task.bound.number is None:
+        return drawn.op("Mul", drawn.shaped(SPENT_BITS, -1, 1), drawn.number(0.0))
+    limits = np.asarray(task.bound.secret_limits(len(task.model.secrets)), np.float32)
+    return drawn.largest(drawn.op("Div", by_secret, drawn.constant(limits[None])), 1, keep=True)
 
 
 def _gain(drawn: _Drawn, task: Task, doubt: str) -> str:
     """What each sensor saves if one stops right after it rather than now, [N A]: see `lookahead_costs`."""
     useful = _joint(drawn, task, secret=False)
     wrong = drawn.op("Sub", drawn.summed(useful, 0), drawn.largest(useful, 0))
-    if task.enforce in GUARANTEED:
+    if task.enforcement.replaces:
         wrong = _wrong_as_sent(drawn, task, useful, wrong)
     cost = drawn.op("Mul", drawn.number(task.objective.error_penalty), wrong)
-    if task.enforce == "penalty":
+    if task.enforcement.ends_on_crossing and task.bound.number is not None:
         cost = _penalised(drawn, task, useful, cost)
     now = drawn.op("Mul", drawn.number(task.objective.error_penalty), doubt)
     later = drawn.op("Add", drawn.number(task.objective.time_cost), drawn.summed(cost, 2))
@@ -189,7 +191,7 @@ def _gain(drawn: _Drawn, task: Task, doubt: str) -> str:
 
 def _wrong_as_sent(drawn: _Drawn, task: Task, useful: str, wrong: str) -> str:
     """The chance of each sent symbol and a wrong guess after it, [N A Y]."""
-    merged = len(task.model.useful) if task.enforce == "coarsen" else 1
+    merged = len(task.enforcement.merged_symbols(task.model.useful))
     sizes = drawn.constant(np.array([1, merged]))
     raw, rest = drawn.ops("Split", [KERNELS, sizes], ["raw", "merged"], axis=2)
     alone = drawn.op("Mul", wrong, drawn.op("Squeeze", raw, drawn.constant(np.array([2]))))
@@ -201,12 +203,13 @@ def _wrong_as_sent(drawn: _Drawn, task: Task, useful: str, wrong: str) -> str:
 
 def _penalised(drawn: _Drawn, task: Task, useful: str, cost: str) -> str:
     """The cost of readings, where one that lands in the forbidden region costs C_B in place of the stop."""
-    assert isinstance(task.bound, ConfidenceBound)
     law = drawn.summed(useful, 0)
-    likeliest = drawn.largest(_joint(drawn, task, secret=True), 0)
-    lands = drawn.op("GreaterOrEqual", likeliest, drawn.op("Mul", drawn.number(task.bound.limit), law))
+    limits = np.asarray(task.bound.secret_limits(len(task.model.secrets)), np.float32).reshape(-1, 1, 1, 1)
+    likeliest = drawn.largest(drawn.op("Div", _joint(drawn, task, secret=True), drawn.constant(limits)), 0)
+    lands = drawn.op("GreaterOrEqual", likeliest, law)
     lands = drawn.op("And", lands, drawn.op("Greater", law, drawn.number(0.0)))
-    violation = drawn.op("Mul", drawn.number(task.objective.violation_cost), law)
+    charged = task.enforcement.release_cost(task.objective, task.bound, False, True) - task.objective.time_cost
+    violation = drawn.op("Mul", drawn.number(charged), law)
     return drawn.op("Where", lands, violation, cost)
 
 
@@ -225,5 +228,5 @@ def _names(task: Task) -> dict[str, Any]:
     """What indices mean, and what the policy was made for."""
     model, bound = task.model, task.bound
     names = {axis: list(getattr(model, axis)) for axis in ("secrets", "useful", "sensors", "symbols")}
-    limit = {"confidence": bound.limit} if isinstance(bound, ConfidenceBound) else {"bits": bound.limit_bits}
-    return {**names, "bound": limit, "enforce": task.enforce, "horizon": task.horizon}
+    limit = {bound.name: bound.number}
+    return {**names, "bound": limit, "enforce": task.enforcement.name, "horizon": task.horizon}

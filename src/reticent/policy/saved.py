@@ -15,9 +15,9 @@ from reticent.policy.network import network_arrays, network_of
 from reticent.policy.policy import Policy
 from reticent.policy.settings import WIDEST, actor_settings, described, lookahead_settings
 from reticent.policy.store import PolicyFile
-from reticent.problem.task import Enforcement, Task
+from reticent.problem.enforcement import Enforcement
+from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.process.release import ReleaseProcess
 
 RULE_ARRAYS = tuple(field.name for field in fields(AnswerRule))
 
@@ -39,18 +39,18 @@ def policy_file(policy: Actor | Lookahead | Answer, task: Task, settings: dict[s
             return PolicyFile("answer", task, {"width": settings["width"]}, arrays, provenance)
 
 
-def policy_of(file: PolicyFile, enforce: Enforcement | None = None) -> tuple[ReleaseProcess, Policy]:
+def policy_of(file: PolicyFile, enforcement: Enforcement | None = None) -> tuple[Process, Policy]:
     """The policy that a file holds and the process that it acts in, with the enforcement it was made for or another."""
     process = made_for = _process(file)
-    if enforce and enforce != file.task.enforce:
-        process = ReleaseProcess(replace(file.task, enforce=enforce))
+    if enforcement is not None:
+        process = Process.of(replace(file.task, enforcement=enforcement))
     match file.kind:
         case "actor":
             inputs, width, greedy = actor_settings(file)
             features = Features(process, inputs)
             return process, Actor(network_of(file, features.size, process.sensors + 1, width), features, greedy)
         case "lookahead":
-            width, kernels = lookahead_settings(file, process.enforce)
+            width, kernels = lookahead_settings(file, process.enforcement)
             network = network_of(file, described(*process.prior.shape), outputs(made_for), width)
             policy = lookahead_policy(process, network, kernels, made_for)
             return policy.process, policy
@@ -59,15 +59,16 @@ def policy_of(file: PolicyFile, enforce: Enforcement | None = None) -> tuple[Rel
 
 def answer_of(file: PolicyFile) -> Answer:
     """The private policy and the public rule that a file of kind "answer" holds."""
-    if file.kind != "answer" or file.task.enforce != "answer":
-        raise InputError(f"This file holds a policy of kind {file.kind!r} that enforces by {file.task.enforce!r}.")
+    if file.kind != "answer" or file.task.enforcement.releases:
+        name = file.task.enforcement.name
+        raise InputError(f"This file holds a policy of kind {file.kind!r} that enforces by {name!r}.")
     match file.settings:
         case {"width": int(width)} if 1 <= width <= WIDEST:
             pass
         case _:
             raise InputError(f"The policy file's settings {file.settings!r} do not describe a value.")
     rule = _rule(file)
-    process = ReleaseProcess(private_task(file.task))
+    process = Process.of(private_task(file.task))
     file = replace(file, arrays={name: array for name, array in file.arrays.items() if name not in RULE_ARRAYS})
     network = network_of(file, described(*process.prior.shape), outputs(process), width)
     return Answer(file.task, lookahead_policy(process, network, "label"), rule)
@@ -91,12 +92,12 @@ def _rule(file: PolicyFile) -> AnswerRule:
 
 def _price(process: Process) -> dict[str, float]:
     """The learned multiplier, in cost per bit: it belongs to the policy, not to the task."""
-    return {"multiplier": float(process.multiplier)} if process.enforce == "multiplier" else {}
+    return {"multiplier": float(process.enforcement.price)} if process.enforcement.priced else {}
 
 
-def _process(file: PolicyFile) -> ReleaseProcess:
-    process = ReleaseProcess(file.task)
-    if process.enforce != "multiplier":
+def _process(file: PolicyFile) -> Process:
+    process = Process.of(file.task)
+    if not process.enforcement.priced:
         return process
     match file.settings:
         case {"multiplier": float(price)} if math.isfinite(price) and price >= 0:

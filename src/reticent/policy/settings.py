@@ -10,10 +10,9 @@ import numpy as np
 
 from reticent.errors import InputError
 from reticent.policy.store import PolicyFile
-from reticent.problem.task import GUARANTEED, Enforcement
+from reticent.problem.enforcement import Enforcement, KernelChoice
 
 Inputs = Literal["belief", "described", "rich"]
-KernelChoice = Literal["label", "value"]
 WIDEST = 2**14
 # Slope of a hidden unit below zero.
 SLOPE = 0.01
@@ -44,12 +43,12 @@ def actor_settings(file: PolicyFile) -> tuple[Inputs, int, bool]:
     raise InputError(f"The policy file's settings {file.settings!r} do not describe a network.")
 
 
-def lookahead_settings(file: PolicyFile, enforce: Enforcement | None) -> tuple[int, KernelChoice]:
+def lookahead_settings(file: PolicyFile, enforcement: Enforcement) -> tuple[int, KernelChoice]:
     """The width of a value network, and which kernels go with it."""
     match file.settings:
         case {"kernels": ("label" | "value") as kernels, "width": int(width)} if 1 <= width <= WIDEST:
-            if kernels == "value" and enforce not in GUARANTEED:
-                raise InputError(f"The policy file asks for value kernels, but enforces by {enforce!r}.")
+            if kernels == "value" and not enforcement.replaces:
+                raise InputError(f"The policy file asks for value kernels, but enforces by {enforcement.name!r}.")
             return width, kernels
     raise InputError(f"The policy file's settings {file.settings!r} do not describe a value.")
 

@@ -15,7 +15,7 @@ from reticent.arrays import read_arrays, write_arrays
 from reticent.errors import InputError
 from reticent.problem.task import Task
 
-FORMAT = "reticent-policy-1"
+FORMAT, OLD_FORMAT = "reticent-policy-2", "reticent-policy-1"
 HEADER = "reticent"
 
 
@@ -50,6 +50,11 @@ class PolicyFile:
             header = json.loads(metadata.get(HEADER, ""))
         except (ValueError, RecursionError) as error:
             raise InputError(f"{str(path)!r} holds arrays but no reticent header, so it is no policy file.") from error
+        if isinstance(header, dict) and header.get("format") == OLD_FORMAT:
+            raise InputError(
+                f"{str(path)!r} was made by reticent 0.4 or earlier, which named bounds otherwise. Make it "
+                "anew with `reticent train`; the header of the file holds the options that it was made with."
+            )
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise InputError(f"{str(path)!r} is not of the format {FORMAT!r}.")
         try:

@@ -1,52 +1,77 @@
-"""What every process has in common: the public state, prices, the bound; `init` and `step`.
+"""The process: a public belief moves, a policy chooses, a bound holds. Pure `init` and `step`.
 
-Rollouts, agents and evaluations rely on this alone, so they do not know whether readings are drawn from a model or
-replayed from recordings, nor whether the belief is exact or learned.
+A process is a source (what the sensors really say), a filter (what the provider makes of it), and a bound with its
+enforcement. The contract, one test each in tests/process/test_process.py:
+- a release costs C_T, the stop costs lambda (1 - max_u beta(u)) and terminates;
+- under `Penalty` the release that lands in F (max_s beta(s) >= L_B) costs C_T + C_B and terminates, violated;
+- under `Withhold` and `Coarsen` what is sent in place of a reading never lands in F, and a sensor that could not
+  move the belief is not allowed;
+- under `Mask` a sensor is not allowed whose next release may cross the bound: one with a reading that lands in F, or
+  with m + I_a(beta) >= L_MI, so that the information spent m stays below the limit;
+- under `Lagrangian` nothing is forbidden, and the stop costs mu (H_0 - H(beta_S)) on top: what was said about the
+  secret, at mu per bit. On average over episodes that difference is the information spent (chain rule);
+- under `PaperCost` nothing terminates but the stop. Confidence: a release FROM F costs C_B, in place of C_T.
+  Information: a release that leaves m >= L_MI costs C_MI on top of C_T;
+- an action that is not allowed is refused under every enforcement, and so is a reading of probability zero;
+- after `horizon` releases the episode is truncated, which is not termination: no stop cost is charged.
 """
 
-import abc
-import math
-from typing import Literal, TypeVar
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Bool, Float, Int
 
-from reticent.belief.bayes import secret_marginal, useful_marginal
-from reticent.belief.information import entropy_bits
+from reticent.belief.bayes import useful_marginal
+from reticent.belief.filter import ExactFilter, Filter, Memory
+from reticent.belief.prospect import ExactProspect, Known
+from reticent.data.readings import Readings
 from reticent.errors import InputError
-from reticent.problem.bound import Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import Bound, Prospect
+from reticent.problem.enforcement import Enforcement, default_enforcement
 from reticent.problem.objective import Objective
-from reticent.problem.task import Enforcement
-from reticent.types import Allowed, Belief, Flag, Index, Kernels, PRNGKey, Scalar
-
-AnyProcess = TypeVar("AnyProcess", bound="Process")
+from reticent.problem.task import Task
+from reticent.process.guarantee import Safety
+from reticent.process.leaves import with_leaves
+from reticent.process.source import FromChannel, FromModel, FromReadings, Hidden, Source, check_channel, draw
+from reticent.process.value_kernels import REFINEMENTS, ContinuationValue, ValueKernels
+from reticent.types import Allowed, Array, Belief, Channel, Flag, Index, Kernels, PerSensor, PRNGKey, Scalar
 
 
 class PublicState(eqx.Module):
     """All that a policy may see. The hidden pair is not in it, so no policy can leak what it was not told.
 
-    `kernels`, under a guarantee, say what each sensor would send in place of its readings: a public rule.
+    `kernels`, where readings may be replaced, say what each sensor would send in place of its readings: a public rule.
+    `bits`, where the bound is on them, are what each sensor's next release would add to the information spent.
     """
 
     belief: Belief
     spent_bits: Scalar
     allowed: Allowed
     kernels: Kernels | None
+    bits: PerSensor | None
 
 
 class State(eqx.Module):
-    """The public state, the step count, and the hidden pair; processes may carry more.
+    """The public state, the filter's memory behind it, the step count, and what is hidden."""
 
-    `row`, where readings are replayed, is the moment in the recordings that the next one is of.
-    """
+    public: PublicState
+    memory: Memory
+    step: Index
+    hidden: Hidden
 
-    public: eqx.AbstractVar[PublicState]
-    step: eqx.AbstractVar[Index]
-    secret: eqx.AbstractVar[Index]
-    useful: eqx.AbstractVar[Index]
-    row: eqx.AbstractVar[Index | None]
+    @property
+    def secret(self) -> Int[Array, "*N"]:
+        """The hidden secret."""
+        return self.hidden.secret
+
+    @property
+    def useful(self) -> Int[Array, "*N"]:
+        """The hidden useful value."""
+        return self.hidden.useful
 
 
 class Refusal(eqx.Module):
@@ -90,7 +115,11 @@ class Refusal(eqx.Module):
 
 
 class Transition(eqx.Module):
-    """What one action did. `violated`: the new state is over the bound. `symbol` is -1 if nothing was sent."""
+    """What one action did. `violated`: the new state is over the bound.
+
+    `symbol` is what was sent: its index or, where readings themselves are, the row of the recordings; after a stop it
+    means nothing.
+    """
 
     state: State
     cost: Scalar
@@ -101,46 +130,204 @@ class Transition(eqx.Module):
     refusal: Refusal
 
 
+class Outlook(eqx.Module):
+    """One release of each sensor, for every symbol it may send: how likely, what it costs, where it leads."""
+
+    law: Float[Array, "A Y"]
+    belief: Float[Array, "A Y S U"]
+    spent_bits: PerSensor
+    cost: Float[Array, "A Y"]
+    ended: Bool[Array, "A Y"]
+
+
+class _Kept:
+    """What a process remembers and no compiled program reads: processes that differ only in it share one program."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kept)
+
+    def __hash__(self) -> int:
+        return hash(_Kept)
+
+
 class Process(eqx.Module):
-    """Prices and bound of a process. Its numbers are array leaves: other bounds and prices do not recompile."""
+    """Source, filter, bound and enforcement. Numbers are array leaves: other bounds and prices do not recompile."""
 
-    prior: Belief
-    time_cost: Scalar
-    error_penalty: Scalar
-    violation_cost: Scalar
-    limit: Scalar
-    # Price of a bit about the secret at the stop; zero but under "multiplier".
-    multiplier: Scalar
+    source: Source
+    filter: Filter
+    bound: Bound
+    enforcement: Enforcement
+    objective: Objective
     horizon: Index
-    bound: Literal["confidence", "information", "expected"] = eqx.field(static=True)
-    enforce: Enforcement = eqx.field(static=True)
-    inadmissible: bool = eqx.field(static=True)
+    # Every episode starts here: computed once, not at every restart.
+    first: PublicState
+    _task: _Kept = eqx.field(static=True)
 
-    def __init__(self, prior: Belief, bound: Bound, objective: Objective, enforce: Enforcement, horizon: int) -> None:
-        self.prior = jnp.asarray(prior)
-        self.time_cost = jnp.asarray(float(objective.time_cost))
-        self.error_penalty = jnp.asarray(float(objective.error_penalty))
-        self.violation_cost = jnp.asarray(float(objective.violation_cost))
-        self.inadmissible = math.isinf(objective.violation_cost)
+    def __init__(
+        self,
+        source: Source,
+        filter: Filter,
+        bound: Bound,
+        enforcement: Enforcement,
+        objective: Objective,
+        horizon: int,
+        task: Task | None = None,
+    ) -> None:
+        if not enforcement.releases:
+            raise InputError(f"Under the enforcement {enforcement.name!r} no readings are released one by one.")
+        self.source, self.filter = source, filter
+        self.bound, self.enforcement = with_leaves(bound), with_leaves(enforcement)
+        self.objective = with_leaves(objective)
         self.horizon = jnp.asarray(horizon)
-        if isinstance(bound, ConfidenceBound):
-            self.bound, self.limit = "confidence", jnp.asarray(float(bound.limit))
-        else:
-            self.bound = "information" if isinstance(bound, InformationBound) else "expected"
-            self.limit = jnp.asarray(float(bound.limit_bits))
-        self.multiplier = jnp.zeros(())
-        self.enforce = enforce
+        self.first = _first_public(self.filter, self.bound, self.enforcement)
+        self._task = _Kept(task)
+
+    @classmethod
+    def of(cls, task: Task) -> "Process":
+        """The process of a task: readings drawn from its model, exact belief."""
+        exact = ExactFilter(jnp.asarray(task.model.prior), jnp.asarray(task.model.channel))
+        return cls(FromModel(), exact, task.bound, task.enforcement, task.objective, task.horizon, task)
+
+    @classmethod
+    def over(
+        cls,
+        filter: Filter,
+        recorded: Readings,
+        bound: Bound,
+        objective: Objective = Objective(),  # noqa: B008  (frozen)
+        horizon: int = 10,
+    ) -> "Process":
+        """The process over recordings, sent as they are, to a provider with this belief, exact or learned.
+
+        A confidence bound is enforced by a penalty, as in the paper; an information bound masks the sensors whose next
+        reading would, by the filter's estimate, cross it.
+        """
+        if not bound.pathwise:
+            raise InputError("Over recordings the bound is on confidence, or on information along every path.")
+        bound.check(np.asarray(filter.prior))
+        source = FromReadings.of(recorded, horizon)
+        return cls(source, filter, bound, default_enforcement(bound), objective, horizon)
 
     @property
-    @abc.abstractmethod
+    def task(self) -> Task:
+        """The task that the process was made for, with its names. Not for compiled code."""
+        if self._task.value is None:
+            raise InputError("This process was not made for a task with a finite model.")
+        return self._task.value
+
+    @property
+    def prior(self) -> Belief:
+        """p(s, u)."""
+        return self.filter.prior
+
+    @property
+    def channel(self) -> Channel:
+        """q(z | a, s, u) of the model."""
+        return self.filter.model_channel
+
+    @property
     def sensors(self) -> int:
         """Number of sensors; also the index of the action stop."""
+        return self.filter.sensors
 
-    @abc.abstractmethod
+    def reading_from(self, source: Source) -> "Process":
+        """The process in which sensors say something else, and the belief is still the model's.
+
+        What the enforcement promises holds for the model's belief, whatever is read. What somebody with a better model
+        comes to believe is for an audit to find out.
+        """
+        return eqx.tree_at(lambda p: p.source, self, source)
+
+    def with_true_channel(self, channel: Float[np.ndarray, "A S U Z"]) -> "Process":
+        """The process in which sensors follow this channel, and the belief is still the model's."""
+        if not self.source.stationary:
+            raise InputError("The readings are recorded ones: no other channel can draw them.")
+        check_channel(channel, np.asarray(self.channel), np.asarray(self.prior))
+        return self.reading_from(FromChannel(jnp.asarray(channel)))
+
+    def enforced_by(self, enforcement: Enforcement) -> "Process":
+        """The process under another enforcement of the same bound; its numbers may be arrays."""
+        process = eqx.tree_at(lambda p: p.enforcement, self, enforcement, is_leaf=lambda x: isinstance(x, Enforcement))
+        first = _first_public(process.filter, process.bound, enforcement)
+        return eqx.tree_at(lambda p: p.first, process, first, is_leaf=lambda x: x is None)
+
+    def with_multiplier(self, multiplier: Scalar) -> "Process":
+        """The process in which a bit about the secret has this price at the stop."""
+        return eqx.tree_at(lambda p: p.enforcement.multiplier, self, multiplier)
+
+    def with_value_kernels(self, continuation: ContinuationValue, refinements: int = REFINEMENTS) -> "Process":
+        """The process whose merged symbols carry the continuation value, instead of labels only."""
+        rule = ValueKernels(continuation, jnp.asarray(self.objective.error_penalty), refinements)
+        return self.enforced_by(self.enforcement.with_rule(rule))
+
     def init(self, key: PRNGKey) -> State:
         """A fresh episode: the hidden pair is drawn from the prior, the public belief is the prior."""
+        return State(self.first, self.filter.initial(), jnp.zeros((), int), self.source.begin(key, self.prior))
 
-    def step(self, key: PRNGKey, state, action: Index) -> Transition:
+    def resume(self, key: PRNGKey, public: PublicState, secret: Index) -> State:
+        """An episode that starts at this public state with this secret; U is drawn from the belief given the secret."""
+        # A recorded episode is somebody else's each time.
+        assert self.source.stationary
+        useful = draw(key, public.belief[secret])
+        return State(public, public.belief, jnp.zeros((), int), Hidden(secret, useful, None))
+
+    def public(self, belief: Belief, spent_bits: Scalar) -> PublicState:
+        """The public state at a belief of an exact filter, with the actions that a policy may take."""
+        return self._public(None, belief, spent_bits)
+
+    def _public(self, key: PRNGKey, memory: Memory, spent_bits: Scalar) -> PublicState:
+        kernels = _kernels(self.filter, self.bound, self.enforcement, memory)
+        prospect = self.filter.prospect(key, memory, spent_bits, kernels)
+        return _public_state(self.bound, self.enforcement, prospect, kernels)
+
+    def known(self, belief: Belief, spent_bits: Scalar) -> Known:
+        """What bounds and enforcements are judged by."""
+        return Known(self.prior, belief, spent_bits)
+
+    def prospect(self, public: PublicState) -> ExactProspect:
+        """What one release of each sensor would tell, by the finite model."""
+        assert isinstance(self.filter, ExactFilter)
+        return self.filter.prospect(None, public.belief, public.spent_bits, public.kernels)
+
+    def emissions(self, public: PublicState) -> Float[Array, "A S U Y"]:
+        """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
+        return self.prospect(public).emissions
+
+    def crossed(self, belief: Belief, spent_bits: Scalar) -> Flag:
+        """Whether the bound is reached."""
+        return self.bound.crossed(self.known(belief, spent_bits))
+
+    def used(self, belief: Belief, spent_bits: Scalar) -> Scalar:
+        """Share of the bound that is used up."""
+        return self.bound.used(self.known(belief, spent_bits))
+
+    def stop_cost(self, belief: Belief) -> Scalar:
+        """lambda (1 - max_u beta(u)), and what the enforcement charges for what was said."""
+        plain = self.objective.error_penalty * (1 - jnp.max(useful_marginal(belief)))
+        return plain + self.leakage_cost(belief) if self.enforcement.priced else plain
+
+    def leakage_cost(self, belief: Belief) -> Scalar:
+        """What the enforcement charges at the stop for what was said about the secret."""
+        return self.enforcement.leakage_cost(self.known(belief, jnp.zeros(())))
+
+    def outlook(self, public: PublicState) -> Outlook:
+        """Everything that one release of each sensor can lead to."""
+        prospect = self.prospect(public)
+        beliefs = prospect.posteriors
+        spent = public.spent_bits + (prospect.bits if public.bits is None else public.bits)
+        before = self.crossed(public.belief, public.spent_bits)
+        violated = jax.vmap(jax.vmap(self.crossed, (0, None)))(beliefs, spent)
+        ended = violated & self.enforcement.ends_on_crossing
+        return Outlook(prospect.law, beliefs, spent, self._release_cost(before, violated), ended)
+
+    def _release_cost(self, before: Flag, after: Bool[Array, "*any"]) -> Float[Array, "*any"]:
+        cost = self.enforcement.release_cost(self.objective, self.bound, before, after)
+        return jnp.broadcast_to(cost, after.shape)
+
+    def step(self, key: PRNGKey, state: State, action: Index) -> Transition:
         """Release one reading of the chosen sensor, or stop.
 
         What is not allowed is refused, whatever the policy: as an `InputError` where the action is known, as the stop
@@ -155,42 +342,55 @@ class Process(eqx.Module):
             refusal.raise_first(stop)
         return eqx.tree_at(lambda t: t.refusal, transition, refusal)
 
-    @abc.abstractmethod
-    def _carry_out(self, key: PRNGKey, state, action: Index) -> Transition:
+    def _carry_out(self, key: PRNGKey, state: State, action: Index) -> Transition:
         """Release one reading of the chosen sensor, or stop; the action is allowed."""
+        sensor, before = jnp.minimum(action, self.sensors - 1), state.public
+        observed, symbol = self.source.emit(key, state.hidden, sensor, self.filter, before.kernels)
+        memory, possible = self.filter.update(state.memory, sensor, observed, before.kernels)
+        impossible = (action < self.sensors) & ~possible
+        stop = (action >= self.sensors) | impossible
+        spent = before.spent_bits + self._said_bits(state, sensor, memory)
+        after = self._public(key, memory, spent)
+        violated = ~stop & self.crossed(after.belief, spent)
+        terminated = stop | (violated & self.enforcement.ends_on_crossing)
+        moved = State(after, memory, state.step + 1, state.hidden.after())
+        cost = self._release_cost(self.crossed(before.belief, before.spent_bits), violated)
+        return Transition(
+            state=jax.tree.map(lambda old, new: jnp.where(stop, old, new), state, moved),
+            cost=jnp.where(stop, self.stop_cost(before.belief), cost),
+            symbol=symbol,
+            violated=violated,
+            terminated=terminated,
+            truncated=~terminated & (state.step + 1 >= self.horizon),
+            refusal=Refusal(jnp.zeros((), bool), impossible, state.step, action, symbol),
+        )
 
-    def with_multiplier(self: AnyProcess, multiplier: Scalar) -> AnyProcess:
-        """The process in which a bit about the secret has this price at the stop."""
-        assert self.enforce == "multiplier"
-        return eqx.tree_at(lambda p: p.multiplier, self, multiplier)
+    def _said_bits(self, state: State, sensor: Index, memory: Memory) -> Scalar:
+        """What the release adds to the information spent: as masked before it, where it was."""
+        before = state.public
+        if before.bits is not None:
+            return before.bits[sensor]
+        prospect = self.filter.prospect(None, state.memory, before.spent_bits, before.kernels)
+        return self.filter.said_bits(prospect, sensor, self.filter.belief(memory))
 
-    def stop_cost(self, belief: Belief) -> Scalar:
-        """lambda (1 - max_u beta(u)): the price of declaring now; under "multiplier", of what was said as well."""
-        plain = self.error_penalty * (1 - jnp.max(useful_marginal(belief)))
-        return plain + self.leakage_cost(belief) if self.enforce == "multiplier" else plain
 
-    def leakage_cost(self, belief: Belief) -> Scalar:
-        """mu (H_0 - H(beta_S)), with H_0 the prior's: below zero where the secret is less sure than at first."""
-        return self.multiplier * self.said_bits(belief)
+def _public_state(bound: Bound, enforcement: Enforcement, prospect: Prospect, kernels: Kernels | None) -> PublicState:
+    """With the sensors that may speak next. Stop is always allowed."""
+    sensors = enforcement.allowed(bound, prospect)
+    bits = prospect.bits if bound.on_spending else None
+    return PublicState(prospect.belief, prospect.spent_bits, jnp.append(sensors, True), kernels, bits)
 
-    def said_bits(self, belief: Belief) -> Scalar:
-        """H_0 - H(beta_S): what was said about the secret by now, on average over all that leads to such beliefs."""
-        return entropy_bits(secret_marginal(self.prior)) - entropy_bits(secret_marginal(belief))
 
-    def forbidden(self, belief: Belief) -> Flag:
-        """Whether the belief lies in F: max_s beta(s) >= L_B."""
-        if self.bound == "confidence":
-            return jnp.max(secret_marginal(belief)) >= self.limit
-        return jnp.zeros((), bool)
+@eqx.filter_jit
+def _kernels(filter: Filter, bound: Bound, enforcement: Enforcement, memory: Memory) -> Kernels | None:
+    """What is sent in place of readings at a belief; None where nothing is."""
+    if not enforcement.replaces:
+        return None
+    belief = filter.belief(memory)
+    return enforcement.kernels(Safety(belief, filter.model_channel, bound.secret_limits(len(belief))))
 
-    def used(self, belief: Belief, spent_bits: Scalar) -> Scalar:
-        """Share of the bound that is used up. On average over episodes it is what was said by their end that counts."""
-        if self.bound == "information":
-            return spent_bits / self.limit
-        return (jnp.max(secret_marginal(belief)) if self.bound == "confidence" else self.said_bits(belief)) / self.limit
 
-    def release_cost(self, before: Belief, violated: Flag) -> Scalar:
-        """C_T, and what crossing the bound costs."""
-        if self.enforce == "paper" and self.bound == "confidence":
-            return jnp.where(self.forbidden(before), self.violation_cost, self.time_cost)
-        return self.time_cost + jnp.where(violated, self.violation_cost, 0.0)
+@eqx.filter_jit
+def _first_public(filter: Filter, bound: Bound, enforcement: Enforcement) -> PublicState:
+    kernels = _kernels(filter, bound, enforcement, filter.initial())
+    return _public_state(bound, enforcement, filter.first_prospect(kernels), kernels)

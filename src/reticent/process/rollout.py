@@ -79,8 +79,8 @@ def advance(process: Process, key: PRNGKey, state: State, action: Index) -> tupl
 class Episode(eqx.Module):
     """How one episode went. The stop cost of an episode cut at the horizon is charged where it was cut.
 
-    `violation_cost` is the part of `cost` that the bound charges: for crossing it or, under "multiplier", for what was
-    said about the secret. `spent_bits` averages to H(S) - E[H(beta_tau(S))] without bias, by the chain rule. `row`,
+    `violation_cost` is the part of `cost` that the bound charges: for crossing it or, where bits have a price, for what
+    was said about the secret. `spent_bits` averages to H(S) - E[H(beta_tau(S))] without bias, by the chain rule. `row`,
     where readings are replayed, is where in the recordings it started. `refusal` is of the last step.
     """
 
@@ -99,7 +99,7 @@ class Episode(eqx.Module):
 
 
 class Sent(eqx.Module):
-    """What one step of an episode showed. `symbol` is -1 for the stop.
+    """What one step of an episode showed: which sensor spoke and what was sent, or that it `stopped`.
 
     `chances`, under a guarantee, is the public rule in force: the chance of each reading to be sent as this symbol.
     """
@@ -108,6 +108,7 @@ class Sent(eqx.Module):
     step: Index
     action: Index
     symbol: Index
+    stopped: Flag
     chances: Float[Array, " Z"] | None
 
 
@@ -142,7 +143,8 @@ def advance_lane(process: Process, act: Act, lane: Lane) -> tuple[Lane, Sent]:
     restart = (fresh, _empty_record(fresh))
     state, record = jax.tree.map(lambda new, old: jnp.where(done, new, old), restart, (transition.state, record))
     chances = _chances(lane.state.public, action, transition.symbol)
-    sent = Sent(lane.finished, lane.state.step, action, transition.symbol, chances)
+    stopped = action >= process.sensors
+    sent = Sent(lane.finished, lane.state.step, action, transition.symbol, stopped, chances)
     return Lane(state, record, records, lane.finished + done, key), sent
 
 
@@ -251,17 +253,17 @@ def _empty_record(state: State) -> Episode:
         belief=state.public.belief,
         secret=state.secret,
         useful=state.useful,
-        row=state.row,
+        row=state.hidden.row,
         refusal=Refusal.none(),
     )
 
 
 def _extend(process: Process, record: Episode, action: Index, transition: Transition) -> Episode:
     state = transition.state
-    plain = jnp.where(action >= process.sensors, transition.cost, process.time_cost)
+    plain = jnp.where(action >= process.sensors, transition.cost, process.objective.time_cost)
     declared_late = jnp.where(transition.truncated, process.stop_cost(state.public.belief), 0.0)
     charged = transition.cost - plain
-    if process.enforce == "multiplier":
+    if process.enforcement.priced:
         declared = (action >= process.sensors) | transition.truncated
         charged = charged + jnp.where(declared, process.leakage_cost(state.public.belief), 0.0)
     return Episode(

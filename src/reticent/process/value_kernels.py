@@ -8,6 +8,7 @@ per sensor, the kernel of least expected cost to go among all is kept.
 """
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -15,29 +16,30 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import normalise
+from reticent.problem.enforcement import Guard, KernelChoice, KernelRule
 from reticent.problem.merging import LEAST_MASS, REFINEMENTS, value_symbols
-from reticent.process.guarantee import Labels, Rule, Safety
+from reticent.process.guarantee import Safety
 from reticent.types import Array, Belief, Kernels, PerSensor, Scalar
 
-CostToGo = Callable[[Belief, Scalar], Scalar]
+ContinuationValue = Callable[[Belief, Scalar], Scalar]
 
 
-class ValueKernels(Rule):
-    """Kernels of least expected cost to go, given what going on is worth at a belief.
+class ValueKernels(eqx.Module, KernelRule):
+    """Kernels of least expected cost to go, given the continuation value at a belief.
 
-    Without `refinements` they are those of `labels`, in the shape of value kernels: for a value that is still raw.
+    Without `refinements` they are label kernels in the shape of value kernels: for a value that is still raw.
     """
 
-    labels: Labels
-    going_on: CostToGo
+    name: ClassVar[KernelChoice] = "value"
+    going_on: ContinuationValue
     error_penalty: Scalar
     refinements: int = eqx.field(static=True, default=REFINEMENTS)
 
-    def kernels(self, safety: Safety) -> Kernels:
+    def kernels(self, guard: Guard, safety: Safety) -> Kernels:
         joint = jnp.moveaxis(safety.belief[None, :, :, None] * safety.channel, -1, 1)
         raw = jax.vmap(jax.vmap(self._weighted_value))(joint)
-        costs = self.labels.costs(safety)
-        stops = self.error_penalty * costs[1:] if self.labels.declares else costs[:0]
+        costs = guard.label_costs(safety)
+        stops = self.error_penalty * costs[1:] if guard.declares else costs[:0]
         # A symbol that cannot declare anything may be worth stopping at, too.
         priced = self._weighted_going_on if len(stops) else self._weighted_value
 
@@ -56,8 +58,8 @@ class ValueKernels(Rule):
             reference = self._posteriors(kernels[:, 1 + len(stops) :], joint, safety.belief)
         return best
 
-    def merged(self, useful: Sequence[str]) -> list[str]:
-        return value_symbols(self.labels.declares, useful)
+    def merged_symbols(self, declares: bool, useful: Sequence[str]) -> tuple[str, ...]:
+        return tuple(value_symbols(declares, useful))
 
     def _weighted_going_on(self, joint: Belief) -> Scalar:
         """p times the cost of going on at joint / p: homogeneous, so that its gradient is the tangent plane."""

@@ -40,7 +40,7 @@ KEPT_BY = {
 # What is limited, by which policy: one line each.
 LIMITED = {
     ("mask", "value iteration"): ("information on every path", "#2563a8"),
-    ("multiplier", "value iteration"): ("information on average", "#7a5195"),
+    ("lagrangian", "value iteration"): ("information on average", "#7a5195"),
     ("penalty", "value iteration"): ("confidence, by penalty", "#111111"),
     ("coarsen", "value iteration"): ("confidence, by coarsening", "#c0392b"),
     ("answer", "value iteration"): ("confidence, by an answer", "#2e8b57"),
@@ -59,7 +59,7 @@ def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[st
         figures[f"{kind}_cost"] = cost(rows, kind)
         figures[f"{kind}_violations"] = violations(rows, kind)
     # A quick study has nothing to compare here.
-    if {"multiplier", "mask"} <= set(results.filter(pl.col("policy") == "value iteration")["enforce"]):
+    if {"lagrangian", "mask"} <= set(results.filter(pl.col("policy") == "value iteration")["enforce"]):
         figures["leakage"] = leakage(results.filter(pl.col("error_penalty") == error_penalty))
     figures["trade_off"] = trade_off(results)
     return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}

@@ -35,7 +35,7 @@ ENFORCEMENTS = {
     "coarsen": ("square", [4, 2]),
     "answer": ("diamond", [2, 2]),
     "mask": ("triangle-down", [6, 2, 2, 2]),
-    "multiplier": ("triangle-right", [10, 4]),
+    "lagrangian": ("triangle-right", [10, 4]),
     "paper": ("triangle-left", [1, 3]),
 }
 MORE_COLOURS = {"agent, paper": "#888888", "value kernels": "#7b1e12"}

@@ -257,7 +257,7 @@ def _weigh(features: Features, recipe: Recipe, critic: Network, played: Played) 
     shape = played.action.shape
     rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
     values, next_values = (jax.vmap(critic)(x)[:, 0] for x in (rows.seen, rows.reached))
-    costs = (rows.cost / (recipe.cost_scale * features.process.error_penalty)).astype(jnp.float32)
+    costs = (rows.cost / (recipe.cost_scale * features.process.objective.error_penalty)).astype(jnp.float32)
     steps = [x.reshape(shape) for x in (costs, values, next_values, rows.terminated, rows.truncated)]
     weigh = jax.vmap(lambda c, v, w, end, cut: lambda_advantages(c, v, w, end, cut, recipe.discount, recipe.trace))
     advantages = weigh(*steps).reshape(-1)

@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from reticent.policy.heuristics import ThresholdRule, threshold_rules
-from reticent.process.process import State
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process, State
 from reticent.process.rollout import Act, begin, rollout
 from reticent.types import Array, PRNGKey
 
@@ -17,7 +16,7 @@ THRESHOLDS = np.concatenate([[0.0], np.linspace(0.34, 0.98, 65), [0.985, 0.99, 0
 STEPS_AT_ONCE = 10
 
 
-def tuned_baseline(name: str, process: ReleaseProcess, seed: int, episodes: int = 2048) -> ThresholdRule:
+def tuned_baseline(name: str, process: Process, seed: int, episodes: int = 2048) -> ThresholdRule:
     """The named baseline with the settings of least mean cost over the tuning episodes."""
     best, cheapest = None, np.inf
     for rule in threshold_rules(name, process).values():
@@ -32,14 +31,14 @@ def _threshold(rule: ThresholdRule) -> Array:
     return rule.threshold
 
 
-def _threshold_costs(process: ReleaseProcess, act: Act, seed: int, episodes: int) -> Float[np.ndarray, " K"]:
+def _threshold_costs(process: Process, act: Act, seed: int, episodes: int) -> Float[np.ndarray, " K"]:
     """Mean cost of a rule under each threshold, all from the same episodes.
 
     The rule plays on without a threshold; stopping at the first moment when max_u beta(u) reaches one would have
     cost what was paid until then plus the stop there. Episodes are cut, and declared, after lambda / C_T releases: by
     then they have cost more than declaring at once ever could.
     """
-    length = int(np.ceil(process.error_penalty / process.time_cost))
+    length = int(np.ceil(process.objective.error_penalty / process.objective.time_cost))
     played = _play(process, act, seed, episodes, length)
     length = played.cost.shape[1]
     done = played.terminated | played.truncated
@@ -68,7 +67,7 @@ class _Played(eqx.Module):
     stop_after: Float[Array, "*N T"]
 
 
-def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: int) -> _Played:
+def _play(process: Process, act: Act, seed: int, episodes: int, length: int) -> _Played:
     """`length` steps of each episode, or fewer if all have ended before."""
     begin_key, *keys = jax.random.split(jax.random.key(seed), 1 + -(-length // STEPS_AT_ONCE))
     states = begin(process, jax.random.split(begin_key, episodes))
@@ -83,7 +82,7 @@ def _play(process: ReleaseProcess, act: Act, seed: int, episodes: int, length: i
 
 
 @eqx.filter_jit
-def _play_on(process: ReleaseProcess, act: Act, keys: PRNGKey, states: State) -> tuple[State, _Played]:
+def _play_on(process: Process, act: Act, keys: PRNGKey, states: State) -> tuple[State, _Played]:
     def one(start: tuple[PRNGKey, State]) -> tuple[State, _Played]:
         state, moments = rollout(process, act, *start, STEPS_AT_ONCE)
         before, after = (jax.vmap(process.stop_cost)(public.belief) for public in (moments.public, moments.after))

@@ -13,10 +13,8 @@ from reticent.estimate import Estimate, exact, mean
 from reticent.policy.answer import Answer
 from reticent.policy.lookahead import Lookahead, ValueFunction, going_on_costs
 from reticent.policy.policy import Policy
-from reticent.problem.bound import NO_BOUND, ExpectedInformationBound, InformationBound
-from reticent.problem.task import GUARANTEED, Task
-from reticent.process.process import Transition
-from reticent.process.release import ReleaseProcess, ReleaseState
+from reticent.problem.task import Task
+from reticent.process.process import Process, State, Transition
 from reticent.process.rollout import simulate
 from reticent.solve import sharpen, value_iteration
 from reticent.solve.dual import floor_draws
@@ -128,7 +126,7 @@ def certify(
         upper = _ceiling(task, policy, None, seed, effort, report) if policy else exact(bracket.upper)
         kind = "exact" if bracket.gap <= TOLERANCE else "exact bracket"
         return Certificate(exact(bracket.lower), upper, kind, depth)
-    if policy is None and task.enforce == "answer":
+    if policy is None and not task.enforcement.releases:
         raise InputError("Answers are certified by their policy: make one first, with its public rule.")
     sharp = _sharp_policy(floored, seed, effort, report)
     if policy is None:
@@ -149,23 +147,21 @@ def _sharp_policy(task: Task, seed: int, effort: Effort, report: Report) -> Look
         iteration = replace(settings.iteration, rounds=effort.rounds)
         settings = replace(settings, rounds=effort.rounds, iteration=iteration)
     rounds = settings.iteration.rounds + settings.rounds
-    return sharpen.sharp_policy(
-        ReleaseProcess(task), seed, settings, lambda done: report("A sharp value", done, rounds)
-    )
+    return sharpen.sharp_policy(Process.of(task), seed, settings, lambda done: report("A sharp value", done, rounds))
 
 
 def _iterated(task: Task, seed: int, effort: Effort, report: Report) -> Lookahead:
     settings = value_iteration.DEFAULT
     settings = replace(settings, rounds=effort.rounds or settings.rounds)
     return value_iteration.value_iteration(
-        ReleaseProcess(task), seed, settings, lambda done, _: report("Value iteration", done, settings.rounds)
+        Process.of(task), seed, settings, lambda done, _: report("Value iteration", done, settings.rounds)
     )
 
 
 def _ceiling(
     task: Task, policy: Policy | Answer, value: ValueFunction | None, seed: int, effort: Effort, report: Report
 ) -> Estimate:
-    if task.enforce == "multiplier":
+    if task.enforcement.priced:
         # The martingale goes with the priced cost; the plain one is what a policy is judged by.
         value = None
     elif isinstance(policy, Lookahead):
@@ -177,7 +173,7 @@ def _ceiling(
         upper = mean(policy.simulate(episodes, seed).cost)
     else:
         # Value kernels belong to the policy, and so to the process that it acts in.
-        process = policy.process if isinstance(policy, Lookahead) else ReleaseProcess(task)
+        process = policy.process if isinstance(policy, Lookahead) else Process.of(task)
         upper = ceiling(process, policy, episodes, seed, value)
     report(doing, episodes, episodes)
     return upper
@@ -185,23 +181,16 @@ def _ceiling(
 
 def floor_task(task: Task) -> tuple[Task, str]:
     """The task whose optimal cost the dual bound can bound from below, at most that of `task`, and what it is."""
-    match task.enforce:
-        case "penalty":
-            return task, "this problem"
-        case "multiplier":
-            return task, "this problem"
-        case "mask":
-            # Every path below the limit keeps the mean below it.
-            assert isinstance(task.bound, InformationBound)
-            expected = ExpectedInformationBound(task.bound.limit_bits)
-            return replace(task, bound=expected, enforce="multiplier"), "the problem with the limit on average only"
-        case "withhold" | "coarsen" | "answer":
-            # The provider learns no more from what is sent than from the readings themselves.
-            return replace(task, bound=NO_BOUND, enforce="penalty"), "the problem without any bound"
-    raise InputError(f"There is no floor for tasks that enforce by {task.enforce!r}.")
+    easier = task.enforcement.relaxation(task.bound)
+    if easier is None:
+        raise InputError(f"There is no lower bound for tasks that enforce by {task.enforcement.name!r}.")
+    bound, enforcement, what = easier
+    if (bound, enforcement) == (task.bound, task.enforcement):
+        return task, what
+    return replace(task, bound=bound, enforcement=enforcement), what
 
 
-def exact_bracket(task: Task, process: ReleaseProcess | None = None) -> Bracket | None:
+def exact_bracket(task: Task, process: Process | None = None) -> Bracket | None:
     """The bracket of a task that is small enough to be solved, as narrow as the limits on nodes allow.
 
     `process` is the one that the policy acts in, if it has a process of its own.
@@ -209,17 +198,17 @@ def exact_bracket(task: Task, process: ReleaseProcess | None = None) -> Bracket 
     sensors, _, _, symbols = task.model.channel.shape
     if sensors * symbols > PAIRS:
         return None
-    if task.enforce == "penalty":
+    if task.enforcement.ends_on_crossing:
         return solve_lattice(task, max_nodes=LATTICE_NODES)
-    if task.enforce in ("multiplier", "answer"):
+    if task.enforcement.priced or not task.enforcement.releases:
         return None
-    process, deepest, horizon = process or ReleaseProcess(task), None, 1
+    process, deepest, horizon = process or Process.of(task), None, 1
     while deepest is None or deepest.nodes * sensors * symbols < TREE_NODES:
         before, deepest = deepest, solve_tree(process, horizon, max_nodes=10 * TREE_NODES)
         if deepest.gap <= TOLERANCE or (before and deepest.nodes == before.nodes):
             break
         horizon += 1
-    if task.enforce in GUARANTEED and deepest.gap > TOLERANCE:
+    if task.enforcement.replaces and deepest.gap > TOLERANCE:
         # What is sent tells no more than the readings, so the optimum without bound is a floor too.
         unbounded = solve_lattice(floor_task(task)[0], max_nodes=LATTICE_NODES)
         deepest = replace(deepest, lower=max(deepest.lower, unbounded.lower))
@@ -227,7 +216,7 @@ def exact_bracket(task: Task, process: ReleaseProcess | None = None) -> Bracket 
 
 
 def dual_floor(
-    process: ReleaseProcess,
+    process: Process,
     value: ValueFunction,
     draws: int,
     seed: int,
@@ -240,32 +229,30 @@ def dual_floor(
     """
     floor = floor_draws(process, value, draws, seed, report)
     # Under a multiplier the bound is on cost + mu leakage: what the limit allows is paid back.
-    allowed = float(process.multiplier * process.limit) if process.enforce == "multiplier" else 0.0
-    start, release = float(value(process.prior, jnp.zeros(()))), float(process.time_cost)
+    allowed = float(process.enforcement.price * process.bound.number) if process.enforcement.priced else 0.0
+    start, release = float(value(process.prior, jnp.zeros(()))), float(process.objective.time_cost)
     paper = start * release / (release + max(floor.excess, 0.0))
     return mean(floor.cost - allowed), floor.excess, paper - allowed
 
 
-def ceiling(
-    process: ReleaseProcess, policy: Policy, episodes: int, seed: int, value: ValueFunction | None = None
-) -> Estimate:
+def ceiling(process: Process, policy: Policy, episodes: int, seed: int, value: ValueFunction | None = None) -> Estimate:
     """The policy's cost by simulation; with a value for the process, its martingale as control variate."""
     played = process if value is None else Controlled(process, value)
     records = simulate(played, policy.act, episodes, seed)
     # The price of a multiplier is not part of what a policy is judged by.
-    return mean(records.cost - (records.violation_cost if process.enforce == "multiplier" else 0.0))
+    return mean(records.cost - (records.violation_cost if process.enforcement.priced else 0.0))
 
 
-class Controlled(ReleaseProcess):
+class Controlled(Process):
     """The process with Q_a - (cost + V after) added to every release: the same costs in the mean, with less noise."""
 
     value: ValueFunction
 
-    def __init__(self, process: ReleaseProcess, value: ValueFunction) -> None:
+    def __init__(self, process: Process, value: ValueFunction) -> None:
         vars(self).update(vars(process))
         self.value = value
 
-    def _carry_out(self, key: PRNGKey, state: ReleaseState, action: Index) -> Transition:
+    def _carry_out(self, key: PRNGKey, state: State, action: Index) -> Transition:
         transition = super()._carry_out(key, state, action)
         sensor = jnp.minimum(action, self.sensors - 1)
         expected = going_on_costs(self, self.value, state.public)[sensor]

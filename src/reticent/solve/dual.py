@@ -31,7 +31,7 @@ from jaxtyping import Float, Int
 from reticent.cores import cores
 from reticent.errors import InputError
 from reticent.policy.lookahead import ValueFunction, going_on_costs
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve.floor import least_costs, least_going_on
 from reticent.types import Array, Belief
 
@@ -81,7 +81,7 @@ class Looked(NamedTuple):
 
 
 def floor_draws(
-    process: ReleaseProcess,
+    process: Process,
     value: ValueFunction,
     count: int,
     seed: int,
@@ -102,7 +102,7 @@ def floor_draws(
     return Floor(np.concatenate([plan.cost for plan in pieces])[:count], excess)
 
 
-def scout(process: ReleaseProcess, value: ValueFunction, draws: int, seed: int) -> Looked:
+def scout(process: Process, value: ValueFunction, draws: int, seed: int) -> Looked:
     """Where a clairvoyant goes on some draws."""
     plans = list(_plans(process, value, SCOUTING, -(-draws // SCOUTING), seed, scouting=True))
     return _joined([plan.looked for plan in plans])
@@ -121,7 +121,7 @@ class _Plan(NamedTuple):
 
 
 def _plans(
-    process: ReleaseProcess, value: ValueFunction, count: int, draws: int, seed: int, scouting: bool
+    process: Process, value: ValueFunction, count: int, draws: int, seed: int, scouting: bool
 ) -> Iterator[_Plan]:
     """Plans of so many independent draws each, side by side on all cores."""
     seeds = np.random.SeedSequence(seed).spawn(count)
@@ -129,13 +129,13 @@ def _plans(
         yield from pool.map(lambda seed: _plan(process, value, draws, np.random.default_rng(seed), scouting), seeds)
 
 
-def _plan(process: ReleaseProcess, value: ValueFunction, count: int, rng: np.random.Generator, scouting: bool) -> _Plan:
+def _plan(process: Process, value: ValueFunction, count: int, rng: np.random.Generator, scouting: bool) -> _Plan:
     """Level by level: one more release each."""
     draws = _Draws(process, count, rng)
     root = _nodes(process, value, np.asarray(process.prior)[None])
     start, excess = root.value[0], 0.0
     looked = [Looked(np.zeros((0, *process.prior.shape)), np.zeros((0, process.sensors)))]
-    spare = (SCOUTED if scouting else SPARE) * float(process.time_cost)
+    spare = (SCOUTED if scouting else SPARE) * float(process.objective.time_cost)
     # What a path costs that is given up for having paid too much.
     least = np.full(count, start + spare)
     draw, counts, regret = np.arange(count), np.zeros((count, process.sensors), np.int64), np.zeros(count)
@@ -176,7 +176,7 @@ def _plan(process: ReleaseProcess, value: ValueFunction, count: int, rng: np.ran
 class _Draws:
     """Hidden pairs and all the readings to come; the belief after any number of each sensor's."""
 
-    def __init__(self, process: ReleaseProcess, count: int, rng: np.random.Generator) -> None:
+    def __init__(self, process: Process, count: int, rng: np.random.Generator) -> None:
         prior, channel = np.asarray(process.prior), np.asarray(process.channel)
         sensors, secrets, useful, symbols = channel.shape
         laws = channel.reshape(sensors, secrets * useful, symbols)
@@ -206,11 +206,11 @@ class _Draws:
         return (counts @ places[:-1] + draw * places[-1])[parent] + places[sensor]
 
 
-def _nodes(process: ReleaseProcess, value: ValueFunction, beliefs: Float[np.ndarray, "N S U"]) -> Node:
+def _nodes(process: Process, value: ValueFunction, beliefs: Float[np.ndarray, "N S U"]) -> Node:
     return Node(*_in_chunks(lambda chunk: _node(process, value, chunk), beliefs))
 
 
-def _looks(process: ReleaseProcess, value: ValueFunction, beliefs: Float[np.ndarray, "N S U"]) -> Look:
+def _looks(process: Process, value: ValueFunction, beliefs: Float[np.ndarray, "N S U"]) -> Look:
     return Look(*_in_chunks(lambda chunk: _look(process, value, chunk), beliefs))
 
 
@@ -222,16 +222,16 @@ def _in_chunks(run: Callable[[Array], tuple], beliefs: Float[np.ndarray, "N S U"
 
 
 @eqx.filter_jit
-def _node(process: ReleaseProcess, value: ValueFunction, beliefs: Float[Array, "N S U"]) -> Node:
+def _node(process: Process, value: ValueFunction, beliefs: Float[Array, "N S U"]) -> Node:
     def one(belief: Belief) -> Node:
         stop, least = process.stop_cost(belief), least_going_on(process, belief)
-        return Node(value(belief, jnp.zeros(())), stop, least, process.forbidden(belief))
+        return Node(value(belief, jnp.zeros(())), stop, least, process.crossed(belief, jnp.zeros(())))
 
     return jax.lax.map(one, beliefs, batch_size=8)
 
 
 @eqx.filter_jit
-def _look(process: ReleaseProcess, value: ValueFunction, beliefs: Float[Array, "N S U"]) -> Look:
+def _look(process: Process, value: ValueFunction, beliefs: Float[Array, "N S U"]) -> Look:
     def one(belief: Belief) -> Look:
         public = process.public(belief, jnp.zeros(()))
         least = jnp.where(public.allowed[:-1], least_costs(process, process.outlook(public)), jnp.inf)

@@ -20,7 +20,8 @@ from jaxtyping import Float
 from scipy.special import entr
 
 from reticent.errors import InputError
-from reticent.problem.bound import NO_BOUND, ExpectedInformationBound
+from reticent.problem.bound import Unbounded
+from reticent.problem.enforcement import Penalty
 from reticent.problem.task import Task
 from reticent.solve.lattice import Lattice, Level, count
 
@@ -77,18 +78,18 @@ def solve_expected(
 
     `report` is called with the depth and the number of nodes after each level.
     """
-    if not isinstance(task.bound, ExpectedInformationBound):
-        raise InputError(f"solve_expected needs an ExpectedInformationBound, not {task.bound}.")
+    if task.bound.pathwise:
+        raise InputError(f"solve_expected needs a bound that is kept on average, not {task.bound}.")
     # Nothing is forbidden, and the levels are built without a multiplier. They hold what every multiplier needs: where
     # stopping is optimal at mu = 0, it is at every mu, because going on adds mu times the information still to come.
-    lattice = Lattice(replace(task, bound=NO_BOUND, enforce="penalty"), horizon)
+    lattice = Lattice(replace(task, bound=Unbounded(), enforcement=Penalty()), horizon)
     *_, levels = lattice.grow(max_nodes, report)
-    multiplier, mixture = _top(_Responses(lattice, levels), task.bound.limit_bits)
+    multiplier, mixture = _top(_Responses(lattice, levels), task.bound.number)
     cost = sum(share.weight * share.policy.cost for share in mixture)
     return ExpectedSolution(cost, multiplier, mixture, count(levels), horizon)
 
 
-def _top(responses: "_Responses", limit_bits: float) -> tuple[float, tuple[Share, ...]]:
+def _top(responses: "_Responses", bits: float) -> tuple[float, tuple[Share, ...]]:
     """Where g is largest, and the policies that meet there.
 
     `loud` says more than the limit, so its line rises in mu; `quiet` does not, so its line falls or is level. Their
@@ -96,23 +97,23 @@ def _top(responses: "_Responses", limit_bits: float) -> tuple[float, tuple[Share
     side. Each policy is taken at most once, so this ends.
     """
     loud, quiet = responses.best(0.0), responses.stop_at_once()
-    if loud.leakage_bits <= limit_bits:
+    if loud.leakage_bits <= bits:
         return 0.0, (Share(1.0, loud),)
     while True:
         multiplier = (quiet.cost - loud.cost) / (loud.leakage_bits - quiet.leakage_bits)
         lowest = responses.best(multiplier)
         gap = quiet.cost - lowest.cost + multiplier * (quiet.leakage_bits - lowest.leakage_bits)
         if gap <= ROUNDING * responses.lattice.objective.error_penalty:
-            return multiplier, _mixture(loud, quiet, limit_bits)
-        if lowest.leakage_bits > limit_bits:
+            return multiplier, _mixture(loud, quiet, bits)
+        if lowest.leakage_bits > bits:
             loud = lowest
         else:
             quiet = lowest
 
 
-def _mixture(loud: PlainPolicy, quiet: PlainPolicy, limit_bits: float) -> tuple[Share, ...]:
+def _mixture(loud: PlainPolicy, quiet: PlainPolicy, bits: float) -> tuple[Share, ...]:
     """The weights with which the limit is met exactly; a policy that needs none is left out."""
-    weight = (limit_bits - quiet.leakage_bits) / (loud.leakage_bits - quiet.leakage_bits)
+    weight = (bits - quiet.leakage_bits) / (loud.leakage_bits - quiet.leakage_bits)
     return tuple(share for share in (Share(weight, loud), Share(1 - weight, quiet)) if share.weight > 0)
 
 

@@ -4,17 +4,17 @@ import jax
 import jax.numpy as jnp
 
 from reticent.belief.bayes import useful_marginal
-from reticent.process.release import Outlook, ReleaseProcess
+from reticent.process.process import Outlook, Process
 from reticent.types import Belief, PerSensor, Scalar
 
 
-def least_going_on(process: ReleaseProcess, belief: Belief) -> Scalar:
+def least_going_on(process: Process, belief: Belief) -> Scalar:
     """Going on from a belief takes a release, and what is charged for information only grows in the mean."""
-    doubt = process.error_penalty * (1 - jnp.max(useful_marginal(belief)))
-    return process.time_cost + process.stop_cost(belief) - doubt
+    doubt = process.objective.error_penalty * (1 - jnp.max(useful_marginal(belief)))
+    return process.objective.time_cost + process.stop_cost(belief) - doubt
 
 
-def least_costs(process: ReleaseProcess, look: Outlook) -> PerSensor:
+def least_costs(process: Process, look: Outlook) -> PerSensor:
     """The same after one release of each sensor."""
 
     def after(belief: Belief) -> Scalar:

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import rel_entr
 
 from reticent.errors import InputError
-from reticent.problem.bound import ConfidenceBound
+from reticent.problem.enforcement import Promise
 from reticent.problem.task import Task
 
 CHUNK = 50_000
@@ -85,8 +85,8 @@ def solve_lattice(
     Without a horizon the lattice is deepened until the bracket is narrower than `tolerance` or `max_nodes` are held.
     `report` is called with the depth and the number of nodes after each level.
     """
-    if task.enforce not in ("penalty", "mask"):
-        raise InputError(f"The lattice solves tasks that enforce by penalty or mask, not by {task.enforce!r}.")
+    if not solvable(task):
+        raise InputError(f"The lattice solves tasks that enforce by penalty or mask, not by {task.enforcement.name!r}.")
     lattice = Lattice(task, horizon)
     levels, checked = [], 1
     for levels in lattice.grow(max_nodes, report):
@@ -95,6 +95,13 @@ def solve_lattice(
             if (bracket := lattice.bracket(levels)).gap <= tolerance:
                 return bracket
     return lattice.bracket(levels)
+
+
+def solvable(task: Task) -> bool:
+    """Whether readings are sent as they are, so that histories fold into counts, and the cost is that of the stop."""
+    enforcement = task.enforcement
+    plain = enforcement.releases and not enforcement.replaces and not enforcement.priced
+    return plain and (enforcement.ends_on_crossing or enforcement.promise is Promise.NEVER)
 
 
 def count(levels: list[Level]) -> int:
@@ -117,7 +124,7 @@ class Lattice:
                 f"{f' at horizon {horizon}' if horizon else ''}. It suits up to about nine pairs of sensor and "
                 "symbol; train an agent instead."
             )
-        self.objective, self.bound = task.objective, task.bound
+        self.objective, self.bound, self.enforcement = task.objective, task.bound, task.enforcement
         self.shape = (sensors, symbols)
         self.prior = task.model.prior.reshape(-1)
         channel = np.moveaxis(task.model.channel, -1, 1).reshape(kinds, secrets * useful)
@@ -133,7 +140,7 @@ class Lattice:
         self.stride = np.array([*stride, 0], np.int64).reshape(self.shape)
 
     def root(self) -> Level:
-        ledger = None if isinstance(self.bound, ConfidenceBound) else np.zeros(1, np.int64)
+        ledger = np.zeros(1, np.int64) if self.bound.on_spending else None
         return Level(0, np.zeros(1, np.int64), ledger)
 
     def grow(self, max_nodes: int, report: Callable[[int, int], None] | None) -> Iterator[list[Level]]:
@@ -204,8 +211,8 @@ class Lattice:
 
     def _cost(self, look: Outlook, following: Float[np.ndarray, "N A Z"]) -> Float[np.ndarray, "N A"]:
         """C_T + sum_z p(z) V'(beta_z), with C_B for V' in F; infinite where the sensor is not allowed."""
-        penalty = self.objective.violation_cost if np.isfinite(self.objective.violation_cost) else 0.0
-        cost = self.objective.time_cost + np.where(look.forbidden, penalty * look.law, following).sum(2)
+        entered = self.enforcement.release_cost(self.objective, self.bound, False, True) - self.objective.time_cost
+        cost = self.objective.time_cost + np.where(look.forbidden, entered * look.law, following).sum(2)
         return np.where(look.allowed, cost, np.inf)
 
     def look(self, level: Level, node: Int[np.ndarray, " N"], beliefs: Float[np.ndarray, "N SU"]) -> Outlook:
@@ -216,15 +223,15 @@ class Lattice:
         stop = self.objective.error_penalty * (law - np.max(useful, axis=0))
         forbidden, allowed, ledger = np.zeros(shape, bool), np.ones(shape[:2], bool), None
         secret = [beliefs @ joint for joint in self.secret_joint]
-        if isinstance(self.bound, ConfidenceBound):
-            forbidden = ((np.max(secret, axis=0) >= self.bound.limit * law) & (law > 0)).reshape(shape)
-            if np.isinf(self.objective.violation_cost):
+        if not self.bound.on_spending:
+            forbidden = (self.bound.entered(np.stack(secret), law) & (law > 0)).reshape(shape)
+            if not self.enforcement.ends_on_crossing:
                 allowed = ~forbidden.any(2)
         else:
             assert level.ledger is not None
             bits = _information_bits(beliefs @ self.secret_of, np.stack(secret), law).reshape(shape).sum(2)
             ledger = level.ledger[node][:, None] + np.rint(bits * LEDGER_UNITS_PER_BIT).astype(np.int64)
-            allowed = ledger < self.bound.limit_bits * LEDGER_UNITS_PER_BIT
+            allowed = ledger < self.bound.number * LEDGER_UNITS_PER_BIT
         return Outlook(law.reshape(shape), stop.reshape(shape), forbidden, allowed, ledger)
 
     def stop_cost(self, beliefs: Float[np.ndarray, "N SU"]) -> Float[np.ndarray, " N"]:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from reticent.policy.lookahead import ValueFunction
 from reticent.policy.network import Network
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.types import Array, Belief, PerSensor, Scalar
 
 # Of the errors of all sensors, beside those of the best.
@@ -25,11 +25,11 @@ class Lesson(NamedTuple):
     costs: Any
 
 
-def lesson(process: ReleaseProcess, belief: Belief, spent_bits: Scalar, costs: PerSensor) -> Lesson:
+def lesson(process: Process, belief: Belief, spent_bits: Scalar, costs: PerSensor) -> Lesson:
     """What is to be learned at a belief from each sensor's cost to go."""
-    if process.enforce != "penalty":
+    if not process.enforcement.ends_on_crossing:
         # Far beyond the stop cost it only matters that going on is dearer.
-        costs = jnp.minimum(jnp.min(costs, keepdims=True), process.stop_cost(belief) + process.time_cost)
+        costs = jnp.minimum(jnp.min(costs, keepdims=True), process.stop_cost(belief) + process.objective.time_cost)
     return Lesson(belief, spent_bits, costs)
 
 
@@ -52,18 +52,18 @@ class Errors(NamedTuple):
     least: Float[Array, " N"]
 
 
-def errors(process: ReleaseProcess, network: Network, lessons: Lesson) -> Errors:
+def errors(process: Process, network: Network, lessons: Lesson) -> Errors:
     """What is still to be learned."""
     said = jax.vmap(ValueFunction(process, network).each)(lessons.belief, lessons.spent_bits)
 
     def error(said: Array, asked: Array) -> Array:
         # Sensors that are not allowed cost infinitely much.
-        return (jnp.where(jnp.isfinite(asked), said - asked, 0.0) / process.error_penalty).astype(jnp.float32)
+        return (jnp.where(jnp.isfinite(asked), said - asked, 0.0) / process.objective.error_penalty).astype(jnp.float32)
 
     return Errors(error(said, lessons.costs), error(said.min(1), lessons.costs.min(1)))
 
 
-def fitted(process: ReleaseProcess, fit: Fit, batches: Lesson, rate: Scalar) -> Fit:
+def fitted(process: Process, fit: Fit, batches: Lesson, rate: Scalar) -> Fit:
     """One step of Adam on the squared errors of each batch.
 
     The least cost is what the value is made of: where sensors are about as good as each other, errors of each that

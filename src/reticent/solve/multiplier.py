@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from reticent.process.process import AnyProcess, Process
+from reticent.process.process import Process
 from reticent.types import Array, Scalar
 
 # One step moves the multiplier by at most this share of lambda per bit.
@@ -37,15 +37,15 @@ class Price(eqx.Module):
 
 def free(process: Process) -> Price | None:
     """Bits cost nothing at first. Only a bound on expected information has a price to learn."""
-    return Price(jnp.zeros(()), jnp.zeros(()), jnp.zeros(())) if process.enforce == "multiplier" else None
+    return Price(jnp.zeros(()), jnp.zeros(()), jnp.zeros(())) if process.enforcement.priced else None
 
 
-def priced(process: AnyProcess, price: Price | None) -> AnyProcess:
+def priced(process: Process, price: Price | None) -> Process:
     """The process at the price in force."""
     return process if price is None else process.with_multiplier(price.multiplier)
 
 
-def finally_priced(process: AnyProcess, price: Price | None) -> AnyProcess:
+def finally_priced(process: Process, price: Price | None) -> Process:
     """The process at the average of the late prices."""
     return process if price is None else process.with_multiplier(price.average)
 
@@ -61,8 +61,8 @@ def ascend(process: Process, price: Price, leaked: Leakage, left: Scalar) -> Pri
     It is counted in shares of the limit, at most one, so that neither a small limit nor a first policy that says
     everything throws the multiplier out of range. A round in which no episode ended teaches nothing.
     """
-    excess = jnp.minimum(leaked.bits / jnp.maximum(leaked.episodes, 1.0) / process.limit - 1, 1.0)
-    step = RATE * process.error_penalty * left.astype(float)
+    excess = jnp.minimum(leaked.bits / jnp.maximum(leaked.episodes, 1.0) / process.bound.number - 1, 1.0)
+    step = RATE * process.objective.error_penalty * left.astype(float)
     raised = jnp.maximum(price.multiplier + jnp.where(leaked.episodes > 0, step * excess, 0.0), 0.0)
     steps = price.steps + 1
     average = price.average + (raised - price.average) * (1 + LATE) / (steps + LATE)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from reticent.policy.lookahead import Lookahead, ValueFunction
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve.dual import Looked, scout
 from reticent.solve.lesson import Fit, averaged, fitted, fresh_fit, lesson
 from reticent.solve.value_iteration import Settings as IterationSettings
@@ -47,7 +47,7 @@ FIRST_DRAWS = 8
 
 
 def sharp_policy(
-    process: ReleaseProcess,
+    process: Process,
     seed: int = 0,
     settings: Settings = DEFAULT,
     report: Callable[[int], None] | None = None,
@@ -75,7 +75,7 @@ def sharp_policy(
 
 @eqx.filter_jit
 def _fit(
-    process: ReleaseProcess,
+    process: Process,
     fit: Fit,
     beliefs: Float[Array, "M B S U"],
     costs: Float[Array, "M B A"],

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from reticent.errors import InputError
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process
 from reticent.solve.floor import least_costs
 from reticent.solve.lattice import Bracket
 from reticent.types import Array, Belief, Scalar
@@ -50,10 +50,10 @@ class _Level(NamedTuple):
     child: Int[np.ndarray, "M A Y"]
 
 
-def solve_tree(process: ReleaseProcess, horizon: int, max_nodes: int = 1_000_000) -> Bracket:
+def solve_tree(process: Process, horizon: int, max_nodes: int = 1_000_000) -> Bracket:
     """The exact cost for at most `horizon` releases, and a lower bound on that of any number of them."""
-    if process.enforce == "paper":
-        raise InputError("The printed cost (enforce='paper') has no exact solution here.")
+    if process.enforcement.relaxation(process.bound) is None:
+        raise InputError(f"There is no exact solution under the enforcement {process.enforcement.name!r}.")
     belief, spent = np.asarray(process.prior)[None], np.zeros(1)
     levels, nodes = [], 1
     for _ in range(horizon):
@@ -78,7 +78,7 @@ def solve_tree(process: ReleaseProcess, horizon: int, max_nodes: int = 1_000_000
     return Bracket(lower, upper, first, nodes, len(levels))
 
 
-def _expand(process: ReleaseProcess, belief: Float[np.ndarray, "N S U"], spent: Float[np.ndarray, " N"]):
+def _expand(process: Process, belief: Float[np.ndarray, "N S U"], spent: Float[np.ndarray, " N"]):
     """The level of these public states, and those of the next one."""
     step = _steps(process, belief, spent)
     # Elsewhere stopping is optimal, whatever comes: one more release would have to settle more than everything.
@@ -109,7 +109,7 @@ def _back_up(level: _Level, following: Float[np.ndarray, "2 L"]) -> tuple[Float[
     return values, first
 
 
-def _steps(process: ReleaseProcess, belief: Float[np.ndarray, "N S U"], spent: Float[np.ndarray, " N"]) -> _Step:
+def _steps(process: Process, belief: Float[np.ndarray, "N S U"], spent: Float[np.ndarray, " N"]) -> _Step:
     """Calls of one size, the last one padded, so that nothing is compiled twice."""
     more = -len(spent) % STATES
     belief = np.concatenate([belief, np.repeat(belief[-1:], more, axis=0)])
@@ -122,13 +122,13 @@ def _steps(process: ReleaseProcess, belief: Float[np.ndarray, "N S U"], spent: F
 
 
 @eqx.filter_jit
-def _step(process: ReleaseProcess, beliefs: Float[Array, "N S U"], spent: Float[Array, " N"]) -> _Step:
+def _step(process: Process, beliefs: Float[Array, "N S U"], spent: Float[Array, " N"]) -> _Step:
     def one(belief: Belief, spent: Scalar) -> _Step:
         public = process.public(belief, spent)
         look = process.outlook(public)
         least = jnp.where(public.allowed[:-1], least_costs(process, look), jnp.inf)
-        # Only a bound on the ledger makes it part of the state.
-        spent_bits = look.spent_bits if process.bound == "information" else jnp.zeros_like(look.spent_bits)
+        # Only a bound on the information spent makes it part of the state.
+        spent_bits = look.spent_bits if process.bound.on_spending else jnp.zeros_like(look.spent_bits)
         return _Step(process.stop_cost(belief), least, look.law, look.cost, look.ended, look.belief, spent_bits)
 
     return jax.vmap(one)(beliefs, spent)

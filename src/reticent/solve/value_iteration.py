@@ -24,8 +24,7 @@ from reticent.policy.lookahead import Lookahead, going_on_costs, lookahead_polic
 from reticent.policy.network import Network
 from reticent.policy.settings import KernelChoice
 from reticent.problem.merging import REFINEMENTS
-from reticent.process.process import PublicState, State
-from reticent.process.release import ReleaseProcess
+from reticent.process.process import Process, PublicState, State
 from reticent.process.rollout import advance, begin
 from reticent.solve.lesson import Fit, Lesson, averaged, errors, fitted, fresh_fit, lesson
 from reticent.solve.multiplier import Leakage, Price, ascend, finally_priced, free, leakage, priced
@@ -74,7 +73,7 @@ class IterationState(eqx.Module):
     price: Price | None
 
 
-def initialise(process: ReleaseProcess, settings: Settings, seed: int) -> IterationState:
+def initialise(process: Process, settings: Settings, seed: int) -> IterationState:
     """A fresh value, and fresh episodes in every lane."""
     network_key, key, *keys = jax.random.split(jax.random.key(seed), 2 + settings.groups)
     network = value_network(process, settings.width, network_key)
@@ -84,9 +83,7 @@ def initialise(process: ReleaseProcess, settings: Settings, seed: int) -> Iterat
     return IterationState(fresh_fit(network), network, groups, residuals, key, jnp.zeros((), int), free(process))
 
 
-def iterate(
-    process: ReleaseProcess, settings: Settings, state: IterationState
-) -> Iterator[tuple[IterationState, float]]:
+def iterate(process: Process, settings: Settings, state: IterationState) -> Iterator[tuple[IterationState, float]]:
     """Yield the state and its residual, in units of cost, after each round, until one of the two ends is reached."""
     # The groups are fixed, whatever the machine: the result does not depend on the number of cores.
     with ThreadPoolExecutor(len(cores())) as pool:
@@ -96,7 +93,7 @@ def iterate(
 
 
 def value_iteration(
-    process: ReleaseProcess,
+    process: Process,
     seed: int = 0,
     settings: Settings = DEFAULT,
     report: Callable[[int, float], None] | None = None,
@@ -114,16 +111,16 @@ def value_iteration(
     return policy_of(process, settings, state)
 
 
-def policy_of(process: ReleaseProcess, settings: Settings, state: IterationState) -> Lookahead:
+def policy_of(process: Process, settings: Settings, state: IterationState) -> Lookahead:
     """The policy that the iteration has reached."""
     return lookahead_policy(finally_priced(process, state.price), state.average, settings.kernels)
 
 
-def _settled(process: ReleaseProcess, settings: Settings, state: IterationState) -> bool:
-    return state.price is None and bool(jnp.mean(state.residuals) < settings.tolerance * process.time_cost)
+def _settled(process: Process, settings: Settings, state: IterationState) -> bool:
+    return state.price is None and bool(jnp.mean(state.residuals) < settings.tolerance * process.objective.time_cost)
 
 
-def _round(process: ReleaseProcess, settings: Settings, state: IterationState, pool: ThreadPoolExecutor):
+def _round(process: Process, settings: Settings, state: IterationState, pool: ThreadPoolExecutor):
     """Play all groups on, then fit."""
     key, fit_key, *keys = jax.random.split(state.key, 2 + settings.groups)
     refinements = REFINEMENTS if 2 * int(state.round) >= settings.rounds else 0
@@ -135,13 +132,13 @@ def _round(process: ReleaseProcess, settings: Settings, state: IterationState, p
     left = jnp.asarray(1 - int(state.round) / settings.rounds, jnp.float32)
     lessons = jax.tree.map(lambda *parts: jnp.concatenate(parts), *lessons)
     fit, average, residual = _fit(policy.process, settings, state, lessons, fit_key, left)
-    residuals = jnp.append(state.residuals[1:], residual * process.error_penalty)
+    residuals = jnp.append(state.residuals[1:], residual * process.objective.error_penalty)
     price = state.price and _ascend(process, state.price, leaked, left)
     return IterationState(fit, average, list(groups), residuals, key, state.round + 1, price)
 
 
 @eqx.filter_jit
-def _ascend(process: ReleaseProcess, price: Price, leaked: tuple[Leakage, ...], left: Scalar) -> Price:
+def _ascend(process: Process, price: Price, leaked: tuple[Leakage, ...], left: Scalar) -> Price:
     return ascend(process, price, jax.tree.map(lambda *groups: sum(groups), *leaked), left)
 
 
@@ -153,7 +150,7 @@ def _play(policy: Lookahead, settings: Settings, lanes: State, key: PRNGKey):
     sensor now and then says more than the policy does.
     """
     process = policy.process
-    prices = process.enforce == "multiplier"
+    prices = process.enforcement.priced
     explores = jnp.arange(settings.lanes) % 2 == 0 if prices else jnp.ones(settings.lanes, bool)
 
     def one(explores: Flag, state: State, key: PRNGKey):
@@ -170,14 +167,14 @@ def _play(policy: Lookahead, settings: Settings, lanes: State, key: PRNGKey):
         return jax.lax.scan(partial(one, start[2]), start[0], jax.random.split(start[1], settings.rollout))
 
     # Few at a time stay in the cache; the linear programs of a guarantee are solved best many at a time.
-    at_a_time = 8 if process.rule is None else 64
+    at_a_time = 64 if process.enforcement.replaces else 8
     keys = jax.random.split(key, settings.lanes)
     lanes, (lessons, said) = jax.lax.map(lane, (lanes, keys, explores), batch_size=at_a_time)
     return lanes, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lessons), jax.tree.map(jnp.sum, said)
 
 
 def _choose(
-    process: ReleaseProcess, settings: Settings, public: PublicState, costs: Array, key: PRNGKey, explores: Flag
+    process: Process, settings: Settings, public: PublicState, costs: Array, key: PRNGKey, explores: Flag
 ) -> Index:
     """The best action; now and then a random sensor, even where stopping is better."""
     explore_key, sensor_key = jax.random.split(key)
@@ -189,9 +186,7 @@ def _choose(
 
 
 @eqx.filter_jit
-def _fit(
-    process: ReleaseProcess, settings: Settings, state: IterationState, lessons: Lesson, key: PRNGKey, left: Scalar
-):
+def _fit(process: Process, settings: Settings, state: IterationState, lessons: Lesson, key: PRNGKey, left: Scalar):
     """Several passes over the batch; the residual is that of the networks before.
 
     The larger one of the network that is fitted and of the average, which lags behind and is what the policy uses.

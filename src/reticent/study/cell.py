@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from reticent import __version__
-from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, ExpectedInformationBound, InformationBound
+from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
+from reticent.problem.enforcement import Penalty, named_enforcement
 from reticent.problem.model import ReleaseModel
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
-from reticent.problem.task import Enforcement, Task
+from reticent.problem.task import Task
 
 if TYPE_CHECKING:
     from reticent.policy.lookahead import Lookahead
     from reticent.policy.policy import Policy
-    from reticent.process.release import ReleaseProcess
+    from reticent.process.process import Process
     from reticent.process.rollout import Episode
 
     # Episodes and seed to records.
@@ -33,7 +34,13 @@ FLOOR = "certified floor"
 # Lookahead on a learned value; under coarsening with label kernels, or with kernels that carry that value.
 VALUE_ITERATION, VALUE_KERNELS = "value iteration", "value kernels"
 Kind = Literal["confidence", "information", "expected", "none"]
-BOUNDS = {"confidence": ConfidenceBound, "information": InformationBound, "expected": ExpectedInformationBound}
+# What tables show where there is no bound: beyond every probability.
+NO_LIMIT = 2.0
+BOUNDS: dict[str, Callable[[float], Bound]] = {
+    "confidence": Confidence,
+    "information": Information,
+    "expected": ExpectedInformation,
+}
 # The no-PUT policy of the paper releases this many readings of random sensors, whatever they reveal.
 READINGS_WITHOUT_PROTECTION = 10
 # Far beyond where the agents stop; it cuts baselines whose threshold the belief can no longer reach.
@@ -74,7 +81,7 @@ class Cell:
     policy: str
     kind: Kind
     limit: float
-    enforce: Enforcement
+    enforce: str
     error_penalty: float
     seed: int
     effort: int
@@ -119,9 +126,9 @@ class Cell:
     def task(self) -> Task:
         """The task of this cell."""
         objective = Objective(error_penalty=self.error_penalty)
-        bound: Bound = NO_BOUND if self.kind == "none" else BOUNDS[self.kind](self.limit)
+        bound: Bound = Unbounded() if self.kind == "none" else BOUNDS[self.kind](self.limit)
         horizon = READINGS_WITHOUT_PROTECTION if self.policy == NO_PROTECTION else LONGEST_EPISODE
-        return Task(self.problem.model, bound, objective, self.enforce, horizon)
+        return Task(self.problem.model, bound, objective, named_enforcement(self.enforce), horizon)
 
     def run(self, out: Path) -> dict[str, Any]:
         """Make the policy and evaluate it; nothing in the study's folder is needed."""
@@ -147,7 +154,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     if cell.policy == FLOOR:
         return _floor(cell)
     started = time.perf_counter()
-    simulate = _answering(cell) if cell.enforce == "answer" else _releasing(cell)
+    simulate = _releasing(cell) if cell.task.enforcement.releases else _answering(cell)
     made = time.perf_counter()
     seed = EVALUATION_SEED + cell.seed
     evaluation = summarise(simulate(cell.episodes, seed), seed)
@@ -162,13 +169,13 @@ def _saved(cell: Cell, making: float, evaluating: float, evaluation: dict[str, A
 
 def _floor(cell: Cell) -> dict[str, Any]:
     """The row of the certified floor: it has a cost and nothing else."""
-    from reticent.process.release import ReleaseProcess
+    from reticent.process.process import Process
     from reticent.solve.certificate import dual_floor
     from reticent.solve.sharpen import DEFAULT, sharp_policy
 
     started = time.perf_counter()
     settings = replace(DEFAULT, rounds=cell.effort, iteration=replace(DEFAULT.iteration, rounds=cell.effort))
-    policy = sharp_policy(ReleaseProcess(cell.task), cell.seed, settings)
+    policy = sharp_policy(Process.of(cell.task), cell.seed, settings)
     made = time.perf_counter()
     lower, _, _ = dual_floor(policy.process, policy.value, cell.episodes, EVALUATION_SEED + cell.seed)
     return _saved(cell, made - started, time.perf_counter() - made, {"cost": asdict(lower)})
@@ -179,29 +186,29 @@ def _answering(cell: Cell) -> "Simulation":
     from reticent.solve.answer import answer
 
     # The device reads in private, whatever the bound: one policy serves them all.
-    private = _private_policy(replace(cell, kind="none", limit=NO_BOUND.limit, enforce="penalty"))
+    private = _private_policy(replace(cell, kind="none", limit=NO_LIMIT, enforce=Penalty.name))
     return answer(cell.task, private, cell.seed).simulate
 
 
 @cache
 def _private_policy(cell: Cell) -> "Lookahead":
     """Reads in private, for a cell without bound."""
-    from reticent.process.release import ReleaseProcess
+    from reticent.process.process import Process
     from reticent.solve.value_iteration import Settings, value_iteration
 
-    return value_iteration(ReleaseProcess(cell.task), cell.seed, Settings(rounds=cell.effort))
+    return value_iteration(Process.of(cell.task), cell.seed, Settings(rounds=cell.effort))
 
 
 def _releasing(cell: Cell) -> "Simulation":
     """Simulates the cell's policy in the process that it was made for."""
-    from reticent.process.release import ReleaseProcess
+    from reticent.process.process import Process
     from reticent.process.rollout import simulate
 
-    process, policy = _make(cell, ReleaseProcess(cell.task))
+    process, policy = _make(cell, Process.of(cell.task))
     return lambda episodes, seed: simulate(process, policy.act, episodes, seed)
 
 
-def _make(cell: Cell, process: "ReleaseProcess") -> tuple["ReleaseProcess", "Policy"]:
+def _make(cell: Cell, process: "Process") -> tuple["Process", "Policy"]:
     """The cell's policy and the process that it acts in."""
     from reticent.policy.policy import NoProtection
     from reticent.solve.a2c import train

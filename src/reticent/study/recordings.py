@@ -22,7 +22,7 @@ from reticent.audit.recurrent import examples_of, final_beliefs
 from reticent.belief.generator import Generator
 from reticent.belief.information import entropy_bits
 from reticent.belief.learn import DEFAULT, Settings, Stretches, learn_belief, learn_generator, stretches
-from reticent.belief.lstm import LstmProvider
+from reticent.belief.lstm import LstmFilter
 from reticent.belief.store import load_provider, save_provider
 from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
@@ -30,14 +30,14 @@ from reticent.data.portions import Portions, portions, rotations
 from reticent.data.readings import ReadingKind, Readings, readings, uniform_prior
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, Policy
-from reticent.problem.bound import NO_BOUND, Bound, ConfidenceBound, InformationBound
+from reticent.problem.bound import Bound, Confidence, Information, Unbounded
+from reticent.problem.enforcement import Coarsen
 from reticent.problem.fit import CODES, Codebook, fit_model
 from reticent.problem.model import ReleaseModel, read_problem
 from reticent.problem.objective import Objective
 from reticent.problem.task import Task
-from reticent.process.recorded import Recorded
-from reticent.process.release import ReleaseProcess
-from reticent.process.replay import ReplayProcess
+from reticent.process.process import Process
+from reticent.process.source import FromCodes
 from reticent.solve.a2c import Progress, Recipe, train
 from reticent.study.measured import numbers_of, over_people, silence
 from reticent.study.run import PROGRESS, run_cells, write_results
@@ -76,8 +76,8 @@ class Learned:
     rotation: int
     portions: Portions
     readings: Readings
-    provider: LstmProvider
-    adversary: LstmProvider
+    provider: LstmFilter
+    adversary: LstmFilter
     model: ReleaseModel
 
     def of(self, people: tuple[int, ...]) -> Readings:
@@ -175,20 +175,20 @@ class PolicyCell:
         match self.policy:
             case "no protection":
                 # Random sensors, as many readings as there may be.
-                numbers = _with_readings(learned, setting, NO_BOUND, NoProtection())
+                numbers = _with_readings(learned, setting, Unbounded(), NoProtection())
             case "belief-PDRP":
                 # The prior alone may reach the bound: then nothing may be said, and nobody has to learn that.
                 possible = self.limit > by_secret.max()
                 numbers = (
-                    _agent(learned, setting, ConfidenceBound(self.limit))
+                    _agent(learned, setting, Confidence(self.limit))
                     if possible
                     else silence(np.asarray(learned.provider.prior), setting.objective.error_penalty)
                 )
             case "MI-PDRP":
                 # The sum along a path can exceed what there is to know, so larger limits bind too.
-                numbers = _agent(learned, setting, InformationBound(self.limit))
+                numbers = _agent(learned, setting, Information(self.limit))
             case _:
-                numbers = _guaranteed(learned, recorded, setting, ConfidenceBound(self.limit))
+                numbers = _guaranteed(learned, recorded, setting, Confidence(self.limit))
         return {"seconds": time.perf_counter() - started, "evaluation": numbers}
 
 
@@ -251,7 +251,7 @@ def learn(recorded: Readings, setting: Setting, rotation: int) -> Learned:
     return Learned(rotation, who, scaled, provider, adversary, model)
 
 
-def learn_provider(own: Readings, held_out: Readings, setting: Setting, seed: int) -> LstmProvider:
+def learn_provider(own: Readings, held_out: Readings, setting: Setting, seed: int) -> LstmFilter:
     """The belief of somebody who learned from some people, and its law of readings."""
     source, stopping = (stretches(people, setting.readings) for people in (own, held_out))
     key, law_key = jax.random.split(jax.random.key(seed))
@@ -263,21 +263,21 @@ def learn_provider(own: Readings, held_out: Readings, setting: Setting, seed: in
     return provider.with_law(learned.law())
 
 
-def _fresh(source: Stretches, setting: Setting, key: PRNGKey) -> LstmProvider:
+def _fresh(source: Stretches, setting: Setting, key: PRNGKey) -> LstmFilter:
     _, sensors, features = source.readings.shape
-    return LstmProvider(source.prior, sensors, features, key, setting.look_back)
+    return LstmFilter(source.prior, sensors, features, key, setting.look_back)
 
 
 def _telling(what: str, rotation: int) -> Callable[[int, float], None]:
     return lambda done, loss: PROGRESS.info("%s %d: update %d, loss %.3f", what, rotation, done, loss)
 
 
-def replayed(provider: LstmProvider, own: Readings, bound: Bound, setting: Setting) -> ReplayProcess:
+def replayed(provider: LstmFilter, own: Readings, bound: Bound, setting: Setting) -> Process:
     """Readings of some people, to a provider with a learned belief."""
-    return ReplayProcess(provider, own, bound, setting.objective, setting.readings)
+    return Process.over(provider, own, bound, setting.objective, setting.readings)
 
 
-def trained_agent(provider: LstmProvider, own: Readings, bound: Bound, setting: Setting, seed: int) -> Policy:
+def trained_agent(provider: LstmFilter, own: Readings, bound: Bound, setting: Setting, seed: int) -> Policy:
     """A2C on the learned belief, trained on some people."""
 
     def tell(done: int, progress: Progress) -> None:
@@ -313,14 +313,14 @@ def _guaranteed(learned: Learned, recorded: Readings, setting: Setting, bound: B
     """Coarsening with the fitted model; what leaves the device are codes and merged symbols."""
     model, who = learned.model, learned.portions
     codebook = Codebook.of(model)
-    task = Task(model, bound, setting.objective, "coarsen", setting.readings)
-    process = ReleaseProcess(task)
+    task = Task(model, bound, setting.objective, Coarsen(), setting.readings)
+    process = Process.of(task)
     policy = OneStepLookahead(process, jnp.asarray(1.0))
     traces = []
     for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED)):
         own = recorded.of(people)
-        codes = Recorded(jnp.asarray(codebook.codes(own.values)), episodes_of(own, setting.readings))
-        traces.append(play(task, process.replaying(codes), policy, setting.episodes, seed, own))
+        codes = FromCodes(jnp.asarray(codebook.codes(own.values)), episodes_of(own, setting.readings))
+        traces.append(play(task, process.reading_from(codes), policy, setting.episodes, seed, own))
     (_, seen), (records, measured) = traces
     return numbers_of(records, measured, None, seen)
 

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
 from reticent.errors import InputError
 from reticent.policy.heuristics import BASELINES
-from reticent.problem.bound import NO_BOUND
+from reticent.problem.bound import Confidence, ExpectedInformation, Information
+from reticent.problem.enforcement import ENFORCEMENTS, Mask, Penalty, keeping, named_enforcement
 from reticent.problem.model import read_problem
-from reticent.problem.task import GUARANTEED, OF_CONFIDENCE, OF_EXPECTED, OF_INFORMATION, Enforcement
 from reticent.study.cell import (
     AGENT,
     BOUNDS,
+    NO_LIMIT,
     SYNTHETIC,
     TUNING_SEED,
     VALUE_ITERATION,
@@ -29,12 +30,14 @@ from reticent.study.cell import (
 METHODS = {"a2c": AGENT, "value-iteration": VALUE_ITERATION, "value-kernels": VALUE_KERNELS}
 METHODS |= {baseline: baseline for baseline in BASELINES}
 RECIPES = ("default", "paper")
-WAYS: dict[Kind, tuple[Enforcement, ...]] = {
-    "confidence": OF_CONFIDENCE,
-    "information": OF_INFORMATION,
-    "expected": OF_EXPECTED,
+# How a bound of each kind can be kept, whatever its limit is.
+WAYS: dict[Kind, tuple[str, ...]] = {
+    # In a sweep a mask is for information: on confidence it forbids nearly every sensor.
+    "confidence": tuple(name for name in keeping(Confidence(1.0)) if name != Mask.name),
+    "information": keeping(Information(1.0)),
+    "expected": keeping(ExpectedInformation(1.0)),
     # There is nothing to enforce; this sends readings as they are.
-    "none": ("penalty",),
+    "none": (Penalty.name,),
 }
 # Keys of the file that give bounds, and what they bound.
 BOUND_KEYS: dict[str, Kind] = {
@@ -50,7 +53,7 @@ class Spec:
 
     problems: tuple[Problem, ...]
     bounds: tuple[tuple[Kind, float], ...]
-    enforce: tuple[Enforcement, ...] | None
+    enforce: tuple[str, ...] | None
     methods: tuple[str, ...]
     recipes: tuple[Literal["default", "paper"], ...]
     error_penalty: tuple[float, ...]
@@ -77,7 +80,7 @@ def read_spec(path: Path) -> Spec:
         (kind, float(limit)) for key, kind in BOUND_KEYS.items() for limit in table.get(key, [])
     ]
     if table.get("unbounded"):
-        bounds.append(("none", NO_BOUND.limit))
+        bounds.append(("none", NO_LIMIT))
     if not bounds:
         raise InputError(
             f"{path.name} has no bound: give confidence, information or expected_information, or unbounded = true."
@@ -116,13 +119,13 @@ def plan(spec: Spec) -> tuple[list[Cell], list[str]]:
     return cells, list(left_out)
 
 
-def _combinations(spec: Spec) -> Iterator[tuple[tuple[Kind, float], Enforcement, str, float]]:
+def _combinations(spec: Spec) -> Iterator[tuple[tuple[Kind, float], str, str, float]]:
     for bound in spec.bounds:
         ways = WAYS["none"] if bound[0] == "none" else spec.enforce or WAYS[bound[0]][:1]
         yield from ((bound, *rest) for rest in product(ways, spec.methods, spec.error_penalty))
 
 
-def _unkept(spec: Spec, kind: Kind, enforce: Enforcement) -> str | None:
+def _unkept(spec: Spec, kind: Kind, enforce: str) -> str | None:
     """Which of the enforcements asked for do not keep such a bound, if this is one of them."""
     if enforce in WAYS[kind]:
         return None
@@ -131,18 +134,20 @@ def _unkept(spec: Spec, kind: Kind, enforce: Enforcement) -> str | None:
     return f"A bound on {what} is not kept by {' or '.join(others)}, but by {' or '.join(WAYS[kind])}."
 
 
-def _impossible(problem: Problem, kind: Kind, limit: float, enforce: Enforcement, method: str) -> str | None:
+def _impossible(problem: Problem, kind: Kind, limit: float, enforce: str, method: str) -> str | None:
     """Why there is no such cell, if there is none."""
-    if enforce == "answer" and method != "value-iteration":
+    enforcement = named_enforcement(enforce)
+    if not enforcement.releases and method != "value-iteration":
         return f"Answers need the method value-iteration, not {method}."
-    if enforce == "multiplier" and method in BASELINES:
+    if enforcement.priced and method in BASELINES:
         return f"A multiplier is learned, which {method} does not do."
-    if method == "value-kernels" and enforce not in GUARANTEED:
-        return f"Value kernels go with {' and '.join(GUARANTEED)}, not with {enforce}."
+    if method == "value-kernels" and not enforcement.replaces:
+        replacing = " and ".join(name for name, each in ENFORCEMENTS.items() if each.replaces)
+        return f"Value kernels go with {replacing}, not with {enforce}."
     if kind == "none":
         return None
     try:
-        BOUNDS[kind](limit).check(problem.model.largest_secret_prior)
+        BOUNDS[kind](limit).check(problem.model.prior)
     except InputError as error:
         return f"{problem.name}: {error}"
     return None
@@ -219,7 +224,7 @@ _KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "problems": _texts(),
     **{key: _numbers(1.0 if key == "confidence" else math.inf) for key in BOUND_KEYS},
     "unbounded": ("true or false", lambda value: isinstance(value, bool)),
-    "enforce": _texts(*cast("tuple[str, ...]", get_args(Enforcement))),
+    "enforce": _texts(*ENFORCEMENTS),
     "methods": _texts(*METHODS),
     "recipes": _texts(*RECIPES),
     "error_penalty": _numbers(),

@@ -6,10 +6,10 @@ under all policies, and information limited on average.
 
 from dataclasses import dataclass
 
-from reticent.problem.task import Enforcement
 from reticent.study.cell import (
     AGENT,
     FLOOR,
+    NO_LIMIT,
     NO_PROTECTION,
     VALUE_ITERATION,
     VALUE_KERNELS,
@@ -25,11 +25,11 @@ ERROR_PENALTY = 50.0
 # What `solve.baselines.tuned_baseline` can tune.
 LOOKAHEAD = "one-step lookahead"
 # Beyond the paper: what needs no training, and all.
-QUICK_EXTRAS: tuple[tuple[Kind, Enforcement, str], ...] = (
+QUICK_EXTRAS: tuple[tuple[Kind, str, str], ...] = (
     ("confidence", "withhold", LOOKAHEAD),
     ("confidence", "coarsen", LOOKAHEAD),
 )
-EXTRAS: tuple[tuple[Kind, Enforcement, str], ...] = (
+EXTRAS: tuple[tuple[Kind, str, str], ...] = (
     *QUICK_EXTRAS,
     ("confidence", "withhold", VALUE_ITERATION),
     ("confidence", "coarsen", VALUE_ITERATION),
@@ -38,7 +38,7 @@ EXTRAS: tuple[tuple[Kind, Enforcement, str], ...] = (
     ("confidence", "penalty", VALUE_ITERATION),
     ("confidence", "penalty", FLOOR),
     ("information", "mask", VALUE_ITERATION),
-    ("expected", "multiplier", VALUE_ITERATION),
+    ("expected", "lagrangian", VALUE_ITERATION),
 )
 LIMITS: dict[Kind, tuple[float, ...]] = {
     "confidence": CONFIDENCES,
@@ -46,11 +46,11 @@ LIMITS: dict[Kind, tuple[float, ...]] = {
     "expected": INFORMATION_BITS,
 }
 # Rounds of value iteration: the dearer a round, the fewer.
-ROUNDS: dict[tuple[Enforcement, str], int] = {
+ROUNDS: dict[tuple[str, str], int] = {
     ("penalty", VALUE_ITERATION): 300,
     ("penalty", FLOOR): 80,
     ("mask", VALUE_ITERATION): 200,
-    ("multiplier", VALUE_ITERATION): 300,
+    ("lagrangian", VALUE_ITERATION): 300,
     ("withhold", VALUE_ITERATION): 200,
     ("coarsen", VALUE_ITERATION): 250,
     ("coarsen", VALUE_KERNELS): 160,
@@ -68,7 +68,7 @@ class Setting:
     steps: int
     episodes: int
     baselines: tuple[str, ...]
-    extras: tuple[tuple[Kind, Enforcement, str], ...]
+    extras: tuple[tuple[Kind, str, str], ...]
 
 
 def plan(setting: Setting) -> list[Cell]:
@@ -76,15 +76,15 @@ def plan(setting: Setting) -> list[Cell]:
 
     steps = agent_steps(setting.steps)
 
-    def cell(policy: str, kind, limit: float, enforce: Enforcement, penalty: float = ERROR_PENALTY) -> Cell:
+    def cell(policy: str, kind, limit: float, enforce: str, penalty: float = ERROR_PENALTY) -> Cell:
         effort = steps if policy == AGENT else ROUNDS.get((enforce, policy), 0)
         # Decisions with value kernels take several times as long, and a clairvoyant plans longer still.
         episodes = max(2, setting.episodes // {VALUE_KERNELS: 4, FLOOR: 400}.get(policy, 1))
         return Cell(policy, kind, limit, enforce, penalty, 0, effort, episodes)
 
-    paper: dict[Kind, Enforcement] = {"confidence": "penalty", "information": "mask"}
+    paper: dict[Kind, str] = {"confidence": "penalty", "information": "mask"}
     bounds: list[tuple[Kind, float]] = [(kind, limit) for kind, limits in LIMITS.items() for limit in limits]
-    cells = [cell(NO_PROTECTION, "none", 2.0, "penalty")]
+    cells = [cell(NO_PROTECTION, "none", NO_LIMIT, "penalty")]
     for kind, limit in sorted(bounds, key=lambda bound: bound[1], reverse=True):
         if kind in paper:
             cells += with_seeds(cell(AGENT, kind, limit, paper[kind]), setting.seeds)
