@@ -4,7 +4,7 @@ import time
 
 from benchmarks.record import save
 from reticent import ConfidenceBound, ReleaseProcess, Task, synthetic, value_iteration
-from reticent.audit.metrics import summarise
+from reticent.evaluate.evaluation import summarise
 from reticent.policy.answer import private_task
 from reticent.solve.answer import EPISODES, MISTAKE, answer
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.audit.metrics import Evaluation, evaluate
     from reticent.errors import InputError
+    from reticent.evaluate.evaluation import Evaluation, evaluate
     from reticent.policy.heuristics import OneStepLookahead
     from reticent.policy.policy import Policy
     from reticent.policy.store import PolicyFile
@@ -30,7 +30,7 @@ __version__ = "0.4.0"
 _HOME = {
     "Certificate": "solve.certificate",
     "ConfidenceBound": "problem.bound",
-    "Evaluation": "audit.metrics",
+    "Evaluation": "evaluate.evaluation",
     "ExpectedInformationBound": "problem.bound",
     "InformationBound": "problem.bound",
     "InputError": "errors",
@@ -44,7 +44,7 @@ _HOME = {
     "Task": "problem.task",
     "answer": "solve.answer",
     "certify": "solve.certificate",
-    "evaluate": "audit.metrics",
+    "evaluate": "evaluate.evaluation",
     "read_problem": "problem.model",
     "solve_lattice": "solve.lattice",
     "synthetic": "problem.synthetic",

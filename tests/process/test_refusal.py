@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.metrics import evaluate
 from reticent.audit.sessions import repeated_sessions
 from reticent.belief.lstm import LstmProvider
 from reticent.belief.provider import BayesProvider
 from reticent.data.episodes import episodes_of
 from reticent.errors import InputError
+from reticent.evaluate.evaluation import evaluate
 from reticent.policy.policy import Policy
 from reticent.problem.bound import ConfidenceBound, InformationBound
 from reticent.problem.objective import Objective
