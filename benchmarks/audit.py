@@ -19,7 +19,7 @@ import polars as pl
 from benchmarks.record import save
 from benchmarks.recordings import DATA
 from reticent import ConfidenceBound, InformationBound, OneStepLookahead, ReleaseProcess, Task, synthetic
-from reticent.audit.audit import audit_traces
+from reticent.audit.audit import Context, audit_traces
 from reticent.audit.findings import NOTHING_LEARNED, percent
 from reticent.audit.play import play, play_readings
 from reticent.audit.sessions import repeated_sessions
@@ -167,7 +167,7 @@ def _people(recorded: Readings) -> tuple[tuple[int, ...], tuple[int, ...], tuple
 
 def _audited(title: str, bound: str, traces: Traces, random: Traces | None) -> list[str]:
     print(title, bound, file=sys.stderr, flush=True)
-    found = audit_traces(traces, None, random)
+    found = audit_traces(traces, context=Context(random))
     best = found.strongest
     useful = max((attack.useful.balanced for attack in found.attacks), key=lambda estimate: estimate.value)
     sensors = next(each for each in found.observers if each.observer == "which sensors")

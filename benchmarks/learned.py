@@ -10,7 +10,7 @@ from scipy import stats
 
 from benchmarks.record import save
 from reticent import ConfidenceBound, InformationBound, synthetic
-from reticent.audit.recurrent import final_beliefs
+from reticent.audit.provider import final_beliefs
 from reticent.belief.generator import Generator
 from reticent.belief.information import secret_information_bits
 from reticent.belief.learn import Examples, Settings, learn_belief, learn_generator, stretches

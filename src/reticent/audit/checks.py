@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from reticent.audit.confidence import Confidence
 from reticent.audit.evidence import Evidence
 from reticent.audit.findings import NOTHING_LEARNED, Check, percent, title
 from reticent.audit.measures import LEAST_BELIEF, errors_from_zero
+from reticent.audit.posterior import Posterior
 from reticent.audit.verdict import ENOUGH_PEOPLE, NOT_REFUTED
 
 # A difference of so many standard errors is no chance: one false alarm in some ten thousand.
@@ -53,7 +53,7 @@ def _not_refuted(found: Evidence, limit: float) -> Check:
     return Check(NOT_REFUTED, True, f"The bound {limit:g} is not refuted by accuracy. The nearest: {sentence}.")
 
 
-def _honest(found: Evidence, exact: Confidence) -> Check:
+def _honest(found: Evidence, exact: Posterior) -> Check:
     """An exact belief is right as often as it says."""
     right, believed = exact.secret.argmax(1) == found.subject.secret, exact.secret.max(1)
     off, clear = errors_from_zero(right - believed, found.resampler.unit, float(stats.norm.sf(CLEAR)))
@@ -66,12 +66,12 @@ def _honest(found: Evidence, exact: Confidence) -> Check:
     )
 
 
-def _nobody_beats(found: Evidence, exact: Confidence) -> Check:
+def _nobody_beats(found: Evidence, exact: Posterior) -> Check:
     """Who learns cannot know more than the model explains, unless something else tells the secret: neither name it
     right more often, nor believe more in the truth (in bits, which also shows where one secret is rare)."""
     truth, rows = found.subject.secret, np.arange(len(found.subject))
 
-    def bits(said: Confidence) -> Float[np.ndarray, " N"]:
+    def bits(said: Posterior) -> Float[np.ndarray, " N"]:
         return np.log2(np.maximum(said.secret[rows, truth], LEAST_BELIEF))
 
     worst, lead, caught = "", -np.inf, False

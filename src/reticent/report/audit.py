@@ -30,6 +30,7 @@ CAPTIONS = {
     "the model says.",
     "wrong_others": "Readings that are now and then those of another hidden pair. The adversary knows how often.",
 }
+TRAINED_ON = {"own": "the policy's own traces", "random": "random traces", "model": "the model"}
 HEADINGS = (
     "attacker",
     "learned from",
@@ -94,7 +95,7 @@ def attack_rows(found: dict[str, Any]) -> list[list[str]]:
     return [
         [
             each["attacker"],
-            each["fitted_on"],
+            TRAINED_ON[each["fitted_on"]],
             spaced(each["secret"]["balanced"]),
             spaced(each["useful"]["balanced"]),
             spaced(each["secret"]["accuracy"]),
@@ -152,7 +153,7 @@ def _session_rows(found: dict[str, Any]) -> list[list[str]]:
 
 
 def _who(each: dict[str, Any]) -> str:
-    return each["attacker"] if each["fitted_on"] == "the model" else f"{each['attacker']}, {each['fitted_on']}"
+    return each["attacker"] if each["fitted_on"] == "model" else f"{each['attacker']}, {TRAINED_ON[each['fitted_on']]}"
 
 
 def audit_figures(found: dict[str, Any]) -> dict[str, Figure]:
@@ -234,7 +235,7 @@ def over_time(found: dict[str, Any], label: str) -> Figure:
     rows = [
         {"attacker": each["attacker"], "step": each["step"], **each[label]}
         for each in found["over_time"]
-        if each["step"] is not None and each["fitted_on"] != "random traces"
+        if each["step"] is not None and each["fitted_on"] != "random"
     ]
     heading = f"The {'secret' if label == 'secret' else 'useful value'} over time"
     return _curves(rows, "step", "steps since the start", heading, label[0].upper())
