@@ -411,7 +411,7 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     assert out.startswith("It leaks: the strongest of 6 attackers, naive Bayes (the policy's own traces), ")
     assert "names the secret correctly in 100.0 % [98.3, 100.0] of episodes, every secret counted alike" in out
     assert "guessing gives 50.0 %." in out
-    assert "Observer of when it stopped: " in out
+    assert "Observer of stopping time only: " in out
     assert "There is no column person" in out
     assert len(list(Path("found/figures").glob("*.png"))) == 6
     # Drawn once; the rest is about what is said.
@@ -434,7 +434,7 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     Path("wrong.json").write_text(json.dumps(problem.to_json()))
     code, out, _ = run("audit", "--traces", "closed.parquet", "--problem", "wrong.json", "--out", "found")
     assert code == 3
-    assert "FAIL: exact Bayes is honest. Exact Bayes is right in" in out
+    assert "FAIL: exact Bayes is calibrated. Exact Bayes is right in" in out
     code, out, _ = run("audit", "--traces", "open.parquet", "--confidence", 0.9, "--out", "found")
     assert code == 3
     assert "The belief of naive Bayes (the policy's own traces) reaches the bound 0.9 in 100.0 %" in out
@@ -450,8 +450,8 @@ def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
     record = json.loads(out)
     assert code == 0
     assert {check["name"] for check in record["checks"] if check["passed"]} == {
-        "exact Bayes is honest",
-        "nobody beats exact Bayes",
+        "exact Bayes is calibrated",
+        "no attacker beats exact Bayes",
         "the bound holds",
         "accuracy stays within the bound",
     }

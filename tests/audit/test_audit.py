@@ -36,7 +36,7 @@ def released(task, count=3000, seed=0, threshold=0.95):
 def test_an_open_policy_is_found_open_and_bayes_is_honest():
     found = audit_traces(released(FREE), FREE)
     assert found.passed
-    assert {check.name for check in found.checks} == {"exact Bayes is honest", "nobody beats exact Bayes"}
+    assert {check.name for check in found.checks} == {"exact Bayes is calibrated", "no attacker beats exact Bayes"}
     best = found.strongest
     assert best.secret.balanced.low > 0.55
     exact = next(attack for attack in found.attacks if attack.fitted_on == "model")
@@ -258,7 +258,7 @@ def test_a_belief_that_is_always_wrong_is_not_honest():
     traces = said(np.ones(400, int), np.zeros(400, int), likelihood=likelihood)
     traces = replace(traces, secret=np.where(np.arange(400) < 4, 0, 1))
     found = audit_traces(traces, Task(model, NO_BOUND))
-    assert not next(check for check in found.checks if check.name == "exact Bayes is honest").passed
+    assert not next(check for check in found.checks if check.name == "exact Bayes is calibrated").passed
 
 
 def test_the_end_of_the_longest_episodes_counts():

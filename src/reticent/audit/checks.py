@@ -1,4 +1,4 @@
-"""What must be so where the true model is known, and under a guarantee, ours or somebody's."""
+"""Checks of what must hold where the true model is known, or where a bound is claimed."""
 
 from collections.abc import Iterator
 
@@ -58,7 +58,7 @@ def _honest(found: Evidence, exact: Posterior) -> Check:
     right, believed = exact.secret.argmax(1) == found.subject.secret, exact.secret.max(1)
     off, clear = errors_from_zero(right - believed, found.resampler.unit, float(stats.norm.sf(CLEAR)))
     return Check(
-        "exact Bayes is honest",
+        "exact Bayes is calibrated",
         abs(off) < clear,
         f"Exact Bayes is right in {right.mean():.2%} of episodes and believes {believed.mean():.2%} on average, "
         f"{abs(off):.1f} standard errors apart.",
@@ -86,9 +86,9 @@ def _nobody_beats(found: Evidence, exact: Posterior) -> Check:
                 lead, caught = errors / clear, errors >= clear
                 worst = f"{title(attack)}, {gain.mean():+.4f} in {unit} per episode, {errors:.1f} standard errors"
     if not caught:
-        return Check("nobody beats exact Bayes", True, f"The nearest: {worst}.")
+        return Check("no attacker beats exact Bayes", True, f"The nearest: {worst}.")
     return Check(
-        "nobody beats exact Bayes",
+        "no attacker beats exact Bayes",
         False,
         f"Somebody knows more than exact Bayes can ({worst}): the traces say more than the model and the public rule "
         "explain. Something else depends on the secret, such as which sensor is chosen, or when it stops; or it is not "

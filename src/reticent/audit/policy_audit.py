@@ -125,9 +125,9 @@ def audit_policy(
     forgotten, carried = (repeated_sessions(process, policy, way, SESSIONS, PEOPLE, seed) for way in (False, True))
     tell("wrong models")
     channel = np.asarray(process.channel)
-    changes = [("spread of the readings times", size, sharpened(channel, size)) for size in FACTORS]
-    changes += [("distance between the pairs' readings times", size, moved_apart(channel, size)) for size in FACTORS]
-    changes += [("share of readings that others give", size, mixed(channel, size)) for size in SHARES]
+    changes = [("spread", size, sharpened(channel, size)) for size in FACTORS]
+    changes += [("distance", size, moved_apart(channel, size)) for size in FACTORS]
+    changes += [("others", size, mixed(channel, size)) for size in SHARES]
     wrong = [
         WrongModel(change, size, mismatch(process, policy, true, MISMATCH_EPISODES, seed))
         for change, size, true in changes

@@ -159,7 +159,7 @@ def _print(found: dict[str, Any], page: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from reticent.report.audit import attack_rows, spaced
+    from reticent.report.audit_tables import attack_rows, spaced
 
     first, *rest = found["verdict"]
     print("\n".join((first, found["how_to_read"], *rest)))
