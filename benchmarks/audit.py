@@ -20,7 +20,7 @@ from benchmarks.record import save
 from benchmarks.recordings import DATA
 from reticent import ConfidenceBound, InformationBound, OneStepLookahead, ReleaseProcess, Task, synthetic
 from reticent.audit.audit import Context, audit_traces
-from reticent.audit.findings import NOTHING_LEARNED, percent
+from reticent.audit.findings import NOTHING_LEARNED, WORDS, percent
 from reticent.audit.play import play, play_readings
 from reticent.audit.sessions import repeated_sessions
 from reticent.audit.traces import Names, Traces
@@ -170,13 +170,13 @@ def _audited(title: str, bound: str, traces: Traces, random: Traces | None) -> l
     found = audit_traces(traces, context=Context(random))
     best = found.strongest
     useful = max((attack.useful.balanced for attack in found.attacks), key=lambda estimate: estimate.value)
-    sensors = next(each for each in found.observers if each.observer == "which sensors")
+    sensors = next(each for each in found.observers if each.observer == "sensor choices only")
     bits = max((attack.secret.bits for attack in found.attacks), key=lambda estimate: estimate.value)
     return [
         title,
         bound,
         f"{traces.length.mean():.1f}",
-        f"{best.attacker}, {best.fitted_on}",
+        f"{best.attacker}, {WORDS[best.fitted_on]}",
         percent(best.secret.balanced),
         percent(useful),
         f"{bits.value:.2f} [{bits.low:.2f}, {bits.high:.2f}]",
