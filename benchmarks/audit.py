@@ -19,8 +19,8 @@ import polars as pl
 from benchmarks.record import save
 from benchmarks.recordings import DATA
 from reticent import Confidence, Information, OneStepLookahead, Process, Task, synthetic
-from reticent.audit.audit import audit_traces
-from reticent.audit.findings import NOTHING_LEARNED, percent
+from reticent.audit.audit import Context, audit_traces
+from reticent.audit.findings import NOTHING_LEARNED, WORDS, percent
 from reticent.audit.play import play, play_readings
 from reticent.audit.sessions import repeated_sessions
 from reticent.audit.traces import Names, Traces
@@ -28,8 +28,8 @@ from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
 from reticent.data.readings import Readings, readings, uniform_prior
 from reticent.policy.policy import NoProtection, Policy, RandomSensor
-from reticent.problem.bound import Bound, Unbounded
 from reticent.problem.enforcement import Coarsen, named_enforcement
+from reticent.problem.bound import Unbounded, Bound
 from reticent.problem.fit import Codebook, fit_model
 from reticent.process.source import FromCodes
 from reticent.study.recordings import QUICK, learn_provider, replayed, standardised, trained_agent
@@ -168,16 +168,16 @@ def _people(recorded: Readings) -> tuple[tuple[int, ...], tuple[int, ...], tuple
 
 def _audited(title: str, bound: str, traces: Traces, random: Traces | None) -> list[str]:
     print(title, bound, file=sys.stderr, flush=True)
-    found = audit_traces(traces, None, random)
+    found = audit_traces(traces, context=Context(random))
     best = found.strongest
     useful = max((attack.useful.balanced for attack in found.attacks), key=lambda estimate: estimate.value)
-    sensors = next(each for each in found.observers if each.observer == "which sensors")
+    sensors = next(each for each in found.observers if each.observer == "sensor choices only")
     bits = max((attack.secret.bits for attack in found.attacks), key=lambda estimate: estimate.value)
     return [
         title,
         bound,
         f"{traces.length.mean():.1f}",
-        f"{best.attacker}, {best.fitted_on}",
+        f"{best.attacker}, {WORDS[best.fitted_on]}",
         percent(best.secret.balanced),
         percent(useful),
         f"{bits.value:.2f} [{bits.low:.2f}, {bits.high:.2f}]",

@@ -10,12 +10,12 @@ from scipy import stats
 
 from benchmarks.record import save
 from reticent import Confidence, Information, synthetic
-from reticent.audit.recurrent import final_beliefs
-from reticent.belief.filter import NearestSymbolFilter
+from reticent.audit.provider import final_beliefs
 from reticent.belief.generator import Generator
 from reticent.belief.information import secret_information_bits
 from reticent.belief.learn import Examples, Settings, learn_belief, learn_generator, stretches
 from reticent.belief.lstm import LstmFilter
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.data.readings import ReadingKind, Readings
 from reticent.process.process import Process
 from reticent.solve.a2c import Recipe, advance, initialise

@@ -22,7 +22,7 @@ import polars as pl
 
 from benchmarks.record import save
 from reticent import Confidence, Objective, OneStepLookahead, Process, Task
-from reticent.audit.attackers import retrained
+from reticent.audit.classifiers import retrained
 from reticent.audit.measures import balanced_accuracy
 from reticent.audit.play import play
 from reticent.audit.traces import Names, Traces

@@ -25,10 +25,12 @@ MAY_READ = {
     "process": BASE | {"problem", "belief", "data"},
     "policy": BASE | {"problem", "belief", "process"},
     "solve": BASE | {"problem", "belief", "process", "policy"},
-    "audit": BASE | {"problem", "belief", "data", "process", "policy"},
+    "evaluate": BASE | {"process", "policy"},
+    "audit": BASE | {"problem", "belief", "data", "process", "policy", "evaluate"},
     "contracts": BASE | {"process", "policy"},
     "gym": BASE | {"problem", "belief", "data", "process", "policy"},
-    "study": BASE | {"problem", "belief", "data", "process", "policy", "solve", "audit", "provenance", "compile_cache"},
+    "study": BASE
+    | {"problem", "belief", "data", "process", "policy", "solve", "evaluate", "audit", "provenance", "compile_cache"},
     "report": BASE,
     "gateway": BASE | {"problem", "data", "policy"},
 }

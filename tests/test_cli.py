@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from reticent import __version__
-from reticent.audit.attackers import Counting
+from reticent.audit.naive_bayes import NaiveBayes
 from reticent.cli import COMMANDS
 from reticent.gateway.sessions import ASSUMPTION
 from reticent.problem.model import ReleaseModel, read_problem
@@ -108,7 +108,7 @@ def test_solve_says_it_in_words(run):
         (("train", "p1.json", "--confidence", 0.8, "--kernels", "value", "-o", "x"), "--kernels value needs"),
         (("train", "p1.json", "--confidence", 0.8, "--enforce", "answer", "-o", "x"), "answer needs --method"),
         (("evaluate", "p1.json", "--traces", "no/where.parquet"), "There is no folder 'no'"),
-        (("evaluate", "p1.json", "--episodes", 1), "At least two episodes"),
+        (("evaluate", "p1.json", "--episodes", 1), "at least two episodes"),
         (("evaluate", "p1.json"), "damaged or not a policy file"),
         (("evaluate", "none.safetensors"), "There is no policy file"),
         (("reproduce", "synthetic", "--seeds", 0), "too few"),
@@ -216,13 +216,13 @@ def test_answers_instead_of_readings(run, monkeypatch):
         assert (code, out) == (2, "")
         assert sentence in err
     # What the provider sees of it can be audited like anything else.
-    for place in ("_learned", "_quick"):
-        monkeypatch.setattr(f"reticent.audit.audit.{place}", lambda *_: [Counting])
+    for place in ("full_panel", "quick_panel"):
+        monkeypatch.setattr(f"reticent.audit.panel.{place}", lambda *_: [NaiveBayes])
     code, out, _ = run("audit", "p.safetensors", "--episodes", 4000, "--json")
     assert code == 0
     found = json.loads(out)
     assert "the bound holds" in [check["name"] for check in found["checks"] if check["passed"]]
-    exact = next(each for each in found["attacks"] if each["fitted_on"] == "the model")
+    exact = next(each for each in found["attacks"] if each["fitted_on"] == "model")
     assert exact["over"]["value"] == 0
     assert exact["useful"]["balanced"]["low"] > 0.5
     code, _, err = run("audit", "p.safetensors", "--data", ".")
@@ -398,8 +398,8 @@ def test_labels_that_change_and_sensors_with_few_values_from_table_to_gateway(ru
 
 
 def test_an_audit_of_what_another_system_released(run, monkeypatch):
-    monkeypatch.setattr("reticent.audit.audit._learned", lambda *_: [Counting])
-    monkeypatch.setattr("reticent.audit.audit._quick", lambda *_: [Counting])
+    monkeypatch.setattr("reticent.audit.panel.full_panel", lambda *_: [NaiveBayes])
+    monkeypatch.setattr("reticent.audit.panel.quick_panel", lambda *_: [NaiveBayes])
     rng = np.random.default_rng(0)
     secret = rng.integers(2, size=1000)
     columns = {"episode": np.arange(1000), "step": np.zeros(1000, int), "sensor": ["heart"] * 1000}
@@ -411,7 +411,7 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     assert out.startswith("It leaks: the strongest of 6 attackers, naive Bayes (the policy's own traces), ")
     assert "names the secret correctly in 100.0 % [98.3, 100.0] of episodes, every secret counted alike" in out
     assert "guessing gives 50.0 %." in out
-    assert "Observer of when it stopped: " in out
+    assert "Observer of stopping time only: " in out
     assert "There is no column person" in out
     assert len(list(Path("found/figures").glob("*.png"))) == 6
     # Drawn once; the rest is about what is said.
@@ -434,7 +434,7 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     Path("wrong.json").write_text(json.dumps(problem.to_json()))
     code, out, _ = run("audit", "--traces", "closed.parquet", "--problem", "wrong.json", "--out", "found")
     assert code == 3
-    assert "FAIL: exact Bayes is honest. Exact Bayes is right in" in out
+    assert "FAIL: exact Bayes is calibrated. Exact Bayes is right in" in out
     code, out, _ = run("audit", "--traces", "open.parquet", "--confidence", 0.9, "--out", "found")
     assert code == 3
     assert "The belief of naive Bayes (the policy's own traces) reaches the bound 0.9 in 100.0 %" in out
@@ -442,16 +442,16 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
 
 @pytest.mark.slow
 def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
-    monkeypatch.setattr("reticent.audit.audit._learned", lambda *_: [Counting])
-    monkeypatch.setattr("reticent.audit.audit._quick", lambda *_: [Counting])
+    monkeypatch.setattr("reticent.audit.panel.full_panel", lambda *_: [NaiveBayes])
+    monkeypatch.setattr("reticent.audit.panel.quick_panel", lambda *_: [NaiveBayes])
     words = ("--confidence", 0.8, "--enforce", "withhold", "--steps", 4000, "-o", "p.safetensors")
     assert run("train", "p1.json", *words)[0] == 0
     code, out, _ = run("audit", "p.safetensors", "--episodes", 2000, "--json")
     record = json.loads(out)
     assert code == 0
     assert {check["name"] for check in record["checks"] if check["passed"]} == {
-        "exact Bayes is honest",
-        "nobody beats exact Bayes",
+        "exact Bayes is calibrated",
+        "no attacker beats exact Bayes",
         "the bound holds",
         "accuracy stays within the bound",
     }

@@ -9,6 +9,7 @@ import pytest
 
 import reticent as rt
 from reticent.audit.policy_audit import audit_policy
+from reticent.audit.trial import AuditOptions
 from reticent.contracts import check_process
 from reticent.policy.policy import RandomSensor
 from reticent.policy.saved import policy_file
@@ -88,7 +89,7 @@ def test_a_bound_of_ones_own_is_solved_certified_and_audited():
     assert certificate.upper.high >= exact.upper
     kept = rt.Task(MODEL, OWN, enforcement=rt.Coarsen(), horizon=6)
     iterated = value_iteration(rt.Process.of(kept), 0, Settings(rounds=2, width=8, lanes=16, groups=1))
-    found = audit_policy(kept, iterated.process, iterated, 1_000, 0, quick=True)
+    found = audit_policy(kept, iterated.process, iterated, 1_000, AuditOptions(quick=True))
     assert found.audit.limit == pytest.approx(0.9)
     assert found.audit.passed is not False
 

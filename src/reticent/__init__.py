@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.audit.metrics import Evaluation, evaluate
     from reticent.errors import InputError
+    from reticent.evaluate.evaluation import Evaluation, evaluate
     from reticent.policy.heuristics import OneStepLookahead
     from reticent.policy.policy import Policy
     from reticent.policy.store import PolicyFile
@@ -45,7 +45,7 @@ _HOME = {
     "Coarsen": "problem.enforcement",
     "Confidence": "problem.bound",
     "Enforcement": "problem.enforcement",
-    "Evaluation": "audit.metrics",
+    "Evaluation": "evaluate.evaluation",
     "ExpectedInformation": "problem.bound",
     "Information": "problem.bound",
     "InputError": "errors",
@@ -66,7 +66,7 @@ _HOME = {
     "Withhold": "problem.enforcement",
     "answer": "solve.answer",
     "certify": "solve.certificate",
-    "evaluate": "audit.metrics",
+    "evaluate": "evaluate.evaluation",
     "read_problem": "problem.model",
     "solve_lattice": "solve.lattice",
     "synthetic": "problem.synthetic",

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.attackers import Counting
-from reticent.audit.audit import audit_traces
+from reticent.audit.audit import Context, audit_traces
 from reticent.audit.comparison import Point, at_same_utility
+from reticent.audit.naive_bayes import NaiveBayes
 from reticent.audit.play import play
-from reticent.audit.traces import NOTHING, Names, Traces
+from reticent.audit.traces import PADDING, Names, Traces
 from reticent.audit.verdict import NOT_REFUTED, Outcome
 from reticent.errors import InputError
 from reticent.estimate import exact
@@ -37,10 +37,10 @@ def released(task, count=3000, seed=0, threshold=0.95):
 def test_an_open_policy_is_found_open_and_bayes_is_honest():
     found = audit_traces(released(FREE), FREE)
     assert found.passed
-    assert {check.name for check in found.checks} == {"exact Bayes is honest", "nobody beats exact Bayes"}
+    assert {check.name for check in found.checks} == {"exact Bayes is calibrated", "no attacker beats exact Bayes"}
     best = found.strongest
     assert best.secret.balanced.low > 0.55
-    exact = next(attack for attack in found.attacks if attack.fitted_on == "the model")
+    exact = next(attack for attack in found.attacks if attack.fitted_on == "model")
     # Accuracy and confidence of an exact belief are the same number, up to chance.
     assert abs(exact.secret.accuracy.value - exact.secret.confidence.value) < 0.03
     assert found.outcome == Outcome.LEAKS
@@ -69,7 +69,7 @@ def test_a_planted_side_channel_is_caught():
     one = rng.random(len(traces)) < MODEL.channel[traces.secret, traces.secret, traces.useful, 1]
     symbol = traces.symbol.copy()
     symbol[np.arange(len(traces)), last] = one
-    spoke = planted != NOTHING
+    spoke = planted != PADDING
     likelihood = np.where(spoke[:, :, None, None], MODEL.channel[planted, :, :, symbol], 1.0)
     found = audit_traces(replace(traces, sensor=planted, symbol=symbol, likelihood=likelihood), FREE)
     assert not found.passed
@@ -78,8 +78,8 @@ def test_a_planted_side_channel_is_caught():
     assert "more than the model and the public rule explain" in failed
     # What exact Bayes would call the leakage is not all that leaks.
     assert found.leakage is None
-    metadata = next(each for each in found.observers if each.observer == "which sensors")
-    silent = next(each for each in found.observers if each.observer == "when it stopped")
+    metadata = next(each for each in found.observers if each.observer == "sensor choices only")
+    silent = next(each for each in found.observers if each.observer == "stopping time only")
     assert metadata.secret.balanced.low > silent.secret.balanced.high + 0.1
 
 
@@ -118,7 +118,7 @@ def test_every_number_says_what_it_is():
     assert found.keys() - counts - words <= told
 
 
-class Spy(Counting):
+class Spy(NaiveBayes):
     """Remembers whom it met, and whom it judged."""
 
     judged: ClassVar[list] = []
@@ -127,19 +127,19 @@ class Spy(Counting):
         self.met = set(traces.person)
         super().fit(traces)
 
-    def confidence(self, traces):
+    def posterior(self, traces):
         assert not self.met & set(traces.person)
         Spy.judged += np.unique(traces.person).tolist()
-        return super().confidence(traces)
+        return super().posterior(traces)
 
 
 def test_people_are_judged_by_attackers_who_have_not_met_them(monkeypatch):
-    for place in ("_learned", "_quick", "_alone"):
-        monkeypatch.setattr(f"reticent.audit.audit.{place}", lambda *_: [Spy])
+    for place in ("full_panel", "quick_panel", "part_panel"):
+        monkeypatch.setattr(f"reticent.audit.panel.{place}", lambda *_: [Spy])
     traces = released(FREE, count=1200)
     traces = replace(traces, person=np.arange(1200) % 6, likelihood=None)
     random = replace(released(FREE, count=600, seed=1), person=np.arange(600) % 6, likelihood=None)
-    found = audit_traces(traces, random=random)
+    found = audit_traces(traces, context=Context(random))
     assert found.people == 6
     assert found.splits == 5
     assert not found.checks
@@ -233,9 +233,9 @@ def test_the_verdict_allows_for_having_chosen_the_strongest(monkeypatch):
     # Each of six attackers guesses at random, so that one of them is lucky: with 95 % intervals one in seven audits
     # would claim a leak. Thirty audits with intervals for all at once claim at most 1.5 in the mean; four standard
     # deviations more are six.
-    monkeypatch.setattr("reticent.audit.audit._learned", lambda seed, tell: [Counting])
-    monkeypatch.setattr("reticent.audit.audit._quick", lambda seed: [Counting])
-    monkeypatch.setattr("reticent.audit.audit.CURVE", ())
+    monkeypatch.setattr("reticent.audit.panel.full_panel", lambda seed, progress: [NaiveBayes])
+    monkeypatch.setattr("reticent.audit.panel.quick_panel", lambda seed: [NaiveBayes])
+    monkeypatch.setattr("reticent.audit.trial.CURVE", ())
     monkeypatch.setattr("reticent.audit.measures.MOST_DRAWS", 400)
     rng = np.random.default_rng(0)
     claims = lucky = 0
@@ -259,13 +259,13 @@ def test_a_belief_that_is_always_wrong_is_not_honest():
     traces = said(np.ones(400, int), np.zeros(400, int), likelihood=likelihood)
     traces = replace(traces, secret=np.where(np.arange(400) < 4, 0, 1))
     found = audit_traces(traces, Task(model, Unbounded()))
-    assert not next(check for check in found.checks if check.name == "exact Bayes is honest").passed
+    assert not next(check for check in found.checks if check.name == "exact Bayes is calibrated").passed
 
 
 def test_the_end_of_the_longest_episodes_counts():
     secret = np.arange(600) % 2
     found = audit_traces(said(secret, np.zeros(600, int), stopped=secret == 1))
-    ends = next(each for each in found.observers if each.observer == "when it stopped")
+    ends = next(each for each in found.observers if each.observer == "stopping time only")
     assert ends.secret.balanced.value == 1.0
 
 

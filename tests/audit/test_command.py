@@ -95,7 +95,7 @@ def test_quick_leaves_out_curves_and_network(run, monkeypatch):
     def never(*_):
         raise AssertionError
 
-    monkeypatch.setattr("reticent.audit.audit._learned", never)
+    monkeypatch.setattr("reticent.audit.panel.full_panel", never)
     released(5000).write_parquet("open.parquet")
     code, out, _ = run("open.parquet", "--quick", "--json")
     record = json.loads(out)

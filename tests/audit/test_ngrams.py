@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from reticent.audit.attackers import Counting, Logistic
+from reticent.audit.classifiers import Logistic
 from reticent.audit.measures import balanced_accuracy
+from reticent.audit.naive_bayes import NaiveBayes
 from reticent.audit.ngrams import NGrams
 from reticent.audit.observers import Clock, End
 from reticent.audit.trace_rows import traces_of
-from reticent.audit.traces import NOTHING, Names, Traces, joined
+from reticent.audit.traces import PADDING, Names, Traces, joined
 
 # Of 1,000 judged episodes, four standard errors of a rate are at most .064.
 COUNT, FOUR_STANDARD_ERRORS = 2000, 0.064
@@ -27,7 +28,7 @@ def episodes(sensor, symbol=None, reading=None, **columns):
 def accuracy(attacker, traces):
     attacker.fit(traces.take(slice(None, None, 2)))
     judged = traces.take(slice(1, None, 2))
-    return balanced_accuracy(attacker.confidence(judged).fair_guess("secret"), judged.secret)
+    return balanced_accuracy(attacker.posterior(judged).fair_guess("secret"), judged.secret)
 
 
 def test_the_order_of_sensors_is_seen_wherever_it_is():
@@ -37,7 +38,7 @@ def test_the_order_of_sensors_is_seen_wherever_it_is():
     sensor = (start[:, None] + np.arange(6)[None] * np.where(secret, 1, -1)[:, None]) % 3
     traces = episodes(sensor, rng.integers(4, size=(COUNT, 6)), secret=secret)
     assert accuracy(NGrams(), traces) == pytest.approx(1.0, abs=0.02)
-    for blind in (Counting(), Logistic()):
+    for blind in (NaiveBayes(), Logistic()):
         assert accuracy(blind, traces) == pytest.approx(0.5, abs=FOUR_STANDARD_ERRORS)
 
 
@@ -52,7 +53,9 @@ def test_pairs_of_sensor_and_symbol_are_seen_in_order(of_readings):
     reading = (symbol[:, :, None] + 0.1 * rng.random((COUNT, 2, 1))).astype(np.float32)
     told = {"reading": reading} if of_readings else {"symbol": symbol}
     assert accuracy(NGrams(), episodes(sensor, **told, secret=secret)) > 0.9
-    assert accuracy(Counting(), episodes(sensor, **told, secret=secret)) == pytest.approx(0.5, abs=FOUR_STANDARD_ERRORS)
+    assert accuracy(NaiveBayes(), episodes(sensor, **told, secret=secret)) == pytest.approx(
+        0.5, abs=FOUR_STANDARD_ERRORS
+    )
 
 
 def rows(step, secret, **columns):
@@ -113,6 +116,6 @@ def test_n_grams_that_were_never_met_say_nothing():
     attacker = NGrams()
     attacker.fit(traces)
     others = replace(traces, sensor=np.full((100, 2), 2))
-    assert np.allclose(attacker.confidence(others).secret, 0.5, atol=0.1)
-    silent = replace(traces, sensor=np.full((100, 2), NOTHING), symbol=np.full((100, 2), NOTHING))
-    assert np.isfinite(attacker.confidence(silent).secret).all()
+    assert np.allclose(attacker.posterior(others).secret, 0.5, atol=0.1)
+    silent = replace(traces, sensor=np.full((100, 2), PADDING), symbol=np.full((100, 2), PADDING))
+    assert np.isfinite(attacker.posterior(silent).secret).all()

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reticent.audit import recurrent
+from reticent.audit import training
+from reticent.audit.lstm import Lstm, held_out_rows
 from reticent.audit.measures import balanced_accuracy
-from reticent.audit.recurrent import Lstm, released
-from reticent.audit.traces import NOTHING, Names, Traces
+from reticent.audit.network import final_posterior
+from reticent.audit.sequences import sequences_of
+from reticent.audit.traces import PADDING, Names, Traces
 
 
 def turning(count, seed=0):
@@ -28,9 +30,9 @@ def fitted():
     attacker, judged, right, programs = Lstm(), turning(1000, seed=1), [], []
     for count in (500, 1500):
         attacker.fit(turning(count))
-        guess = attacker.confidence(judged).fair_guess("secret")
+        guess = attacker.posterior(judged).fair_guess("secret")
         right.append(balanced_accuracy(guess, judged.secret))
-        compiled = (recurrent._advance, recurrent._losses, recurrent._ends)
+        compiled = (training.advance, training.losses, final_posterior)
         programs.append([one._cache_size() for one in compiled])  # type: ignore[attr-defined]
     return attacker, right, programs
 
@@ -53,44 +55,44 @@ def test_seeds_and_sizes_share_one_program(fitted):
 def test_it_is_never_worse_than_what_it_learned_before(fitted, monkeypatch):
     attacker, right, _ = fitted
     again = Lstm()
-    again.known = list(attacker.known)
+    again.candidates = list(attacker.candidates)
     # Whatever it learns now, it learns too little of.
-    monkeypatch.setattr(recurrent, "_updates", lambda seen: recurrent.BETWEEN)
-    monkeypatch.setattr(recurrent, "BETWEEN", 2)
+    monkeypatch.setattr(training, "updates_of", lambda seen: training.BETWEEN)
+    monkeypatch.setattr(training, "BETWEEN", 2)
     again.fit(turning(1500))
-    assert len(again.known) == 3
-    assert again.known[-1].loss > again.best.loss
+    assert len(again.candidates) == 3
+    assert again.candidates[-1].loss > again.best.loss
     judged = turning(1000, seed=1)
-    assert balanced_accuracy(again.confidence(judged).fair_guess("secret"), judged.secret) == right[1]
+    assert balanced_accuracy(again.posterior(judged).fair_guess("secret"), judged.secret) == right[1]
 
 
 @pytest.mark.slow
 def test_who_has_seen_nothing_believes_what_is_usual(fitted):
     attacker, _, _ = fitted
     start = turning(100).until(0)
-    before = attacker.best.before
-    assert np.allclose(attacker.confidence(start).secret, before.sum(1))
+    before = attacker.best.prior
+    assert np.allclose(attacker.posterior(start).secret, before.sum(1))
 
 
 def test_held_out_people_are_the_same_whoever_else_there_is():
     traces = turning(400)
     traces = replace(traces, person=np.arange(400) % 40)
-    whole, part = (recurrent._held_out(each, 0) for each in (traces, traces.take(slice(100))))
+    whole, part = (held_out_rows(each, 0) for each in (traces, traces.take(slice(100))))
     assert (whole[:100] == part).all()
     assert 0 < whole.mean() < 0.5
     assert set(traces.person[whole]).isdisjoint(traces.person[~whole])
     # Of one person, some episodes.
-    assert recurrent._held_out(replace(traces, person=np.zeros(400, int)), 0).mean() == pytest.approx(0.2)
+    assert held_out_rows(replace(traces, person=np.zeros(400, int)), 0).mean() == pytest.approx(0.2)
 
 
 def test_the_stop_and_waits_are_read_as_steps():
-    sensor = np.array([[0, 1], [1, NOTHING]])
+    sensor = np.array([[0, 1], [1, PADDING]])
     waits = np.array([[[0.0], [1], [3]], [[0], [0], [0]]], np.float32)
     names = Names(("a", "b"), ("0", "1"), ("0", "1"), ("0", "1"), ("time",))
     labels = np.array([0, 1])
     stopped = np.array([True, False])
-    traces = Traces(sensor, np.array([[1, 0], [0, NOTHING]]), None, stopped, labels, labels, labels, names, waits=waits)
-    seen = released(traces, None)
+    traces = Traces(sensor, np.array([[1, 0], [0, PADDING]]), None, stopped, labels, labels, labels, names, waits=waits)
+    seen = sequences_of(traces, None)
     assert seen.sensor.tolist() == [[0, 1, 2], [1, 0, 0]]
     assert seen.symbol.tolist() == [[1, 0, 2], [0, 2, 2]]
     assert seen.length.tolist() == [3, 1]

@@ -71,25 +71,27 @@ def test_what_must_be_so_and_is_not_comes_before_the_rest(shows_leak, outcome):
 
 def test_it_says_where_the_leak_is():
     leaks = {"headline": estimate(0.8, 0.84, 0.88)}
-    step, weak = seen("release 3 alone", (0.79, 0.83, 0.86)), seen("sensor 'x' alone", (0.52, 0.55, 0.58))
-    strong, none = seen("sensor 'y' alone", (0.69, 0.7, 0.71)), seen("release 1 alone", (0.5, 0.5, 0.5))
+    step, weak = seen("release 3 only", (0.79, 0.83, 0.86)), seen("sensor 'x' only", (0.52, 0.55, 0.58))
+    strong, none = seen("sensor 'y' only", (0.69, 0.7, 0.71)), seen("release 1 only", (0.5, 0.5, 0.5))
     where = found(**leaks, by_step=[none, step], by_sensor=[weak, strong]).verdict[1]
     assert where == (
-        "Where: who sees release 3 alone names the secret correctly in 83.0 % [79.0, 86.0]; "
-        "who sees sensor 'y' alone names the secret correctly in 70.0 % [69.0, 71.0]."
+        "Where: an observer of release 3 only names the secret correctly in 83.0 % [79.0, 86.0]; "
+        "an observer of sensor 'y' only names the secret correctly in 70.0 % [69.0, 71.0]."
     )
     # What tells less than half of the leak does not carry it.
     assert "sensor 'x'" not in found(**leaks, by_step=[step], by_sensor=[weak]).verdict[1]
     together = found(**leaks, by_sensor=[weak]).verdict[1]
-    assert together.startswith("Where: in no sensor and no release alone, but in how they go together; who sees sensor")
+    assert together.startswith(
+        "Where: in no sensor and no release alone, but in how they go together; an observer of sensor"
+    )
     assert not any(sentence.startswith("Where") for sentence in found(by_step=[step]).verdict)
 
 
 def test_a_sensor_that_tells_as_much_and_gives_away_less_is_a_cheaper_alternative():
     leaks = {"headline": estimate(0.8, 0.84, 0.88)}
-    good, useless = ("sensor 'x' alone", (0.49, 0.52, 0.55)), ("sensor 'y' alone", (0.49, 0.5, 0.51))
+    good, useless = ("sensor 'x' only", (0.49, 0.52, 0.55)), ("sensor 'y' only", (0.49, 0.5, 0.51))
     told = found(**leaks, by_sensor=[seen(*good, useful=(0.86, 0.89, 0.91)), seen(*useless)]).verdict[-1]
-    assert told.startswith("A cheaper alternative: sensor 'x' alone tells as much of the useful value (89.0 % ")
+    assert told.startswith("A cheaper alternative: sensor 'x' only tells as much of the useful value (89.0 % ")
     assert "less of the secret (52.0 % [49.0, 55.0], to n-grams)" in told
     assert not any("cheaper" in sentence for sentence in found(**leaks, by_sensor=[seen(*useless)]).verdict)
 
@@ -124,10 +126,10 @@ def test_a_claim_that_nothing_could_be_checked_of():
 
 def test_titles_say_what_was_learned_from_and_seen():
     numbers = STRONG, WEAK
-    assert title(Attack("Bayes", "the model", *numbers)) == "Bayes"
+    assert title(Attack("Bayes", "model", *numbers)) == "Bayes"
     assert title(Attack("LSTM", RANDOM, *numbers)) == "LSTM (random traces)"
-    less = Attack("LSTM", OWN, *numbers, None, "which sensors", 2500)
-    assert title(less) == "LSTM (the policy's own traces, 2,500 episodes, seeing which sensors)"
+    less = Attack("LSTM", OWN, *numbers, None, "sensor choices only", 2500)
+    assert title(less) == "LSTM (the policy's own traces, 2,500 episodes, observing sensor choices only)"
 
 
 def ordered(count=3000, seed=0):
@@ -147,11 +149,11 @@ def test_the_headline_is_the_maximum_over_attackers_and_observers():
     audit = audit_traces(ordered(1200))
     tried = [*audit.attacks, *audit.observers, *audit.by_sensor, *audit.by_step]
     assert audit.headline.value == max(each.secret.balanced.value for each in tried)
-    assert audit.strongest.observer == "which sensors"
+    assert audit.strongest.observer == "sensor choices only"
     assert max(each.secret.balanced.value for each in audit.attacks) < audit.headline.value
-    assert "seeing which sensors) names" in audit.verdict[0].replace("), names", ") names")
+    assert "observing sensor choices only) names" in audit.verdict[0].replace("), names", ") names")
     assert audit.verdict[1].startswith("Where: ")
-    assert "who sees which sensors names the secret correctly in" in audit.verdict[1]
+    assert "an observer of sensor choices only names the secret correctly in" in audit.verdict[1]
     # Four standard errors of 600 judged episodes are .06.
     assert audit.headline.value == pytest.approx(0.85, abs=0.06)
 
@@ -167,8 +169,8 @@ def test_the_release_that_carries_the_leak_is_named():
         rng.integers(2, size=1000), names,
     )  # fmt: skip
     audit = audit_traces(traces)
-    assert audit.verdict[1].startswith("Where: who sees release 2 alone names the secret correctly in ")
-    assert {attack.observer for attack in audit.observers} > {EVERYTHING, "when it stopped"}
+    assert audit.verdict[1].startswith("Where: an observer of release 2 only names the secret correctly in ")
+    assert {attack.observer for attack in audit.observers} > {EVERYTHING, "stopping time only"}
 
 
 def test_a_claim_is_refuted_by_accuracy_alone():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.recurrent import final_beliefs
+from reticent.audit.provider import final_beliefs
 from reticent.belief.filter import NearestSymbolFilter
 from reticent.belief.generator import Generator, ReadingLaw
 from reticent.belief.information import entropy_bits, secret_information_bits

@@ -18,10 +18,11 @@ def contrib():
 @pytest.fixture
 def less_work(monkeypatch):
     """Two attackers, no simpler policies, two wrong models, few people who come back, few episodes to certify."""
-    from reticent.audit.attackers import Counting, Logistic
+    from reticent.audit.classifiers import Logistic
+    from reticent.audit.naive_bayes import NaiveBayes
 
-    monkeypatch.setattr("reticent.audit.audit._learned", lambda seed, tell: [Counting, lambda: Logistic(seed)])
-    monkeypatch.setattr("reticent.audit.audit._quick", lambda seed: [Counting, lambda: Logistic(seed)])
+    monkeypatch.setattr("reticent.audit.panel.full_panel", lambda seed, progress: [NaiveBayes, lambda: Logistic(seed)])
+    monkeypatch.setattr("reticent.audit.panel.quick_panel", lambda seed: [NaiveBayes, lambda: Logistic(seed)])
     monkeypatch.setattr("reticent.audit.comparison.BASELINES", ())
     monkeypatch.setattr("reticent.audit.policy_audit.FACTORS", ())
     monkeypatch.setattr("reticent.audit.policy_audit.SHARES", (0.2, 0.4))

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.metrics import evaluate
 from reticent.belief.filter import NearestSymbolFilter
 from reticent.contracts import check_policy
 from reticent.errors import InputError
+from reticent.evaluate.evaluation import evaluate
 from reticent.gym.outside import OutsidePolicy
 from reticent.policy.policy import FixedSensor
 from reticent.problem.bound import Confidence, Information

@@ -8,10 +8,10 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
 from reticent import gym
-from reticent.audit.metrics import evaluate
 from reticent.audit.policy_audit import audit_policy
 from reticent.contracts import check_policy
 from reticent.errors import InputError
+from reticent.evaluate.evaluation import evaluate
 from reticent.gym import OutsidePolicy, ReleaseEnv
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import two_binary_sensors

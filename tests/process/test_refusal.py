@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.metrics import evaluate
 from reticent.audit.sessions import repeated_sessions
 from reticent.belief.filter import NearestSymbolFilter
 from reticent.belief.lstm import LstmFilter
 from reticent.data.episodes import episodes_of
 from reticent.errors import InputError
+from reticent.evaluate.evaluation import evaluate
 from reticent.policy.policy import Policy
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.enforcement import Coarsen, Mask, PaperCost, Withhold

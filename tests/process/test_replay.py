@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.metrics import evaluate
 from reticent.belief.filter import NearestSymbolFilter
 from reticent.contracts import check_policy, check_process
 from reticent.data.episodes import episodes_of
 from reticent.errors import InputError
+from reticent.evaluate.evaluation import evaluate
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
 from reticent.problem.enforcement import Coarsen, named_enforcement

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.metrics import evaluate
+from reticent.evaluate.evaluation import evaluate
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.objective import Objective

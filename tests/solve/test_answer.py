@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.audit.metrics import summarise
 from reticent.errors import InputError
+from reticent.evaluate.evaluation import summarise
 from reticent.policy.answer import Answer, best_guess, private_episodes, private_task
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.enforcement import AnswerOnly

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.special import entr
 
-from reticent.audit.metrics import evaluate
 from reticent.contracts import check_policy, check_process
 from reticent.errors import InputError
+from reticent.evaluate.evaluation import evaluate
 from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
 from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.audit.metrics import evaluate
+from reticent.evaluate.evaluation import evaluate
 from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
 from reticent.policy.lookahead import ValueFunction, going_on_costs, lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor

@@ -1,4 +1,4 @@
-"""What must be so where the true model is known, and under a guarantee, ours or somebody's."""
+"""Checks of what must hold where the true model is known, or where a bound is claimed."""
 
 from collections.abc import Iterator
 
@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from reticent.audit.confidence import Confidence
 from reticent.audit.evidence import Evidence
 from reticent.audit.findings import NOTHING_LEARNED, Check, percent, title
 from reticent.audit.measures import LEAST_BELIEF, errors_from_zero
+from reticent.audit.posterior import Posterior
 from reticent.audit.verdict import ENOUGH_PEOPLE, NOT_REFUTED
 
 # A difference of so many standard errors is no chance: one false alarm in some ten thousand.
@@ -53,12 +53,12 @@ def _not_refuted(found: Evidence, limit: float) -> Check:
     return Check(NOT_REFUTED, True, f"The bound {limit:g} is not refuted by accuracy. The nearest: {sentence}.")
 
 
-def _honest(found: Evidence, exact: Confidence) -> Check:
+def _honest(found: Evidence, exact: Posterior) -> Check:
     """An exact belief is right as often as it says."""
     right, believed = exact.secret.argmax(1) == found.subject.secret, exact.secret.max(1)
     off, clear = errors_from_zero(right - believed, found.resampler.unit, float(stats.norm.sf(CLEAR)))
     return Check(
-        "exact Bayes is honest",
+        "exact Bayes is calibrated",
         abs(off) < clear,
         f"Exact Bayes is right in {right.mean():.2%} of episodes and believes {believed.mean():.2%} on average, "
         f"{abs(off):.1f} standard errors apart.",
@@ -66,12 +66,12 @@ def _honest(found: Evidence, exact: Confidence) -> Check:
     )
 
 
-def _nobody_beats(found: Evidence, exact: Confidence) -> Check:
+def _nobody_beats(found: Evidence, exact: Posterior) -> Check:
     """Who learns cannot know more than the model explains, unless something else tells the secret: neither name it
     right more often, nor believe more in the truth (in bits, which also shows where one secret is rare)."""
     truth, rows = found.subject.secret, np.arange(len(found.subject))
 
-    def bits(said: Confidence) -> Float[np.ndarray, " N"]:
+    def bits(said: Posterior) -> Float[np.ndarray, " N"]:
         return np.log2(np.maximum(said.secret[rows, truth], LEAST_BELIEF))
 
     worst, lead, caught = "", -np.inf, False
@@ -86,9 +86,9 @@ def _nobody_beats(found: Evidence, exact: Confidence) -> Check:
                 lead, caught = errors / clear, errors >= clear
                 worst = f"{title(attack)}, {gain.mean():+.4f} in {unit} per episode, {errors:.1f} standard errors"
     if not caught:
-        return Check("nobody beats exact Bayes", True, f"The nearest: {worst}.")
+        return Check("no attacker beats exact Bayes", True, f"The nearest: {worst}.")
     return Check(
-        "nobody beats exact Bayes",
+        "no attacker beats exact Bayes",
         False,
         f"Somebody knows more than exact Bayes can ({worst}): the traces say more than the model and the public rule "
         "explain. Something else depends on the secret, such as which sensor is chosen, or when it stops; or it is not "

@@ -11,8 +11,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.confidence import Confidence, confidence_of
 from reticent.audit.measures import Resampler, balanced
+from reticent.audit.posterior import Posterior, posterior_of
 from reticent.audit.traces import Traces
 from reticent.estimate import Estimate
 from reticent.policy.heuristics import BASELINES, threshold_rules
@@ -60,13 +60,13 @@ def baseline_points(task: Task, seed: int) -> list[Point]:
             for threshold in THRESHOLDS:
                 stops = eqx.tree_at(lambda p: p.threshold, rule, jnp.asarray(threshold))
                 records = simulate(process, stops.act, EPISODES, seed)
-                believed = confidence_of(np.asarray(records.belief), task.model.prior)
+                believed = posterior_of(np.asarray(records.belief), task.model.prior)
                 accuracies = both_balanced(believed, records, resampler)
                 points.append(Point(name, variant, threshold, *accuracies, float(records.releases.mean())))
     return points
 
 
-def both_balanced(believed: Confidence, truth: Episode | Traces, resampler: Resampler) -> tuple[Estimate, Estimate]:
+def both_balanced(believed: Posterior, truth: Episode | Traces, resampler: Resampler) -> tuple[Estimate, Estimate]:
     """Balanced accuracies on U and on S."""
     useful, secret = (
         balanced(believed.fair_guess(label), np.asarray(getattr(truth, label)), resampler)

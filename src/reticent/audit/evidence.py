@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reticent.audit.attackers import Attacker, Bayes
-from reticent.audit.confidence import Confidence, together
+from reticent.audit.attacker import Attacker
+from reticent.audit.exact_bayes import ExactBayes
 from reticent.audit.findings import EVERYTHING, NOTHING_LEARNED, Attack, Fitted, Learning, Moment
 from reticent.audit.measures import Judged, Resampler, balanced, errors_from_zero, gained_bits, judged
+from reticent.audit.posterior import Posterior, concatenated
 from reticent.audit.traces import Traces
 from reticent.estimate import CONFIDENCE_LEVEL, Estimate
 
@@ -21,7 +22,7 @@ class Tried:
     """An attack, and what was believed at the end of each judged episode."""
 
     attack: Attack
-    end: Confidence
+    end: Posterior
 
 
 class Evidence:
@@ -32,7 +33,7 @@ class Evidence:
         self.tried: list[Tried] = []
         self.moments: list[Moment] = []
         self.learning: list[Learning] = []
-        self.exact: Confidence | None = None
+        self.exact: Posterior | None = None
         self.highest_exact = 0.0
 
     @property
@@ -77,7 +78,7 @@ class Evidence:
         best = max(self.tried, key=lead)
         return best.attack if lead(best) > 1 else None
 
-    def add_exact(self, bayes: Bayes) -> None:
+    def add_exact(self, bayes: ExactBayes) -> None:
         """Exact Bayes, looked at after every step."""
         moments = list(bayes.along(self.subject))
         self.exact = moments[-1]
@@ -106,7 +107,7 @@ class Evidence:
         """A point of the learning curve."""
         self.learning.append(Learning(attack.attacker, episodes, attack.secret.balanced))
 
-    def _judge(self, name: str, fitted_on: Fitted, moments: Iterable[tuple[int, Confidence]], end: Confidence) -> float:
+    def _judge(self, name: str, fitted_on: Fitted, moments: Iterable[tuple[int, Posterior]], end: Posterior) -> float:
         """The attack, and the highest belief in any secret at any moment."""
         highest = end.secret.max(1)
         for step, said in moments:
@@ -118,11 +119,11 @@ class Evidence:
         self.tried.append(Tried(Attack(name, fitted_on, numbers.secret, numbers.useful, over), end))
         return float(highest.max())
 
-    def _look(self, name: str, fitted_on: Fitted, step: int | None, said: Confidence) -> Judged:
+    def _look(self, name: str, fitted_on: Fitted, step: int | None, said: Posterior) -> Judged:
         numbers = judged(said, self.subject, self.resampler)
         self.moments.append(Moment(name, fitted_on, step, numbers.secret.balanced, numbers.useful.balanced))
         return numbers
 
 
-def _believed(parts: Parts) -> Confidence:
-    return together([attacker.confidence(part) for attacker, part in parts])
+def _believed(parts: Parts) -> Posterior:
+    return concatenated([attacker.posterior(part) for attacker, part in parts])

@@ -1,16 +1,17 @@
-"""What an audit finds: attacks, moments, checks."""
+"""Findings of an audit: attacks, moments, learning curves, checks."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from reticent.audit.measures import Named
 from reticent.estimate import Estimate
 
-OWN, RANDOM, NOTHING_LEARNED = "the policy's own traces", "random traces", "the model"
-Fitted = Literal["the policy's own traces", "random traces", "the model"]
+# What an attacker was trained on: traces of the audited system, traces of random sensors, or nothing (exact Bayes).
+Fitted = Literal["own", "random", "model"]
+OWN, RANDOM, NOTHING_LEARNED = get_args(Fitted)
+WORDS: dict[Fitted, str] = {"own": "the policy's own traces", "random": "random traces", "model": "the model"}
 EVERYTHING = "everything"
-# What every number of an audit is, by where it stands in audit.json. An estimate may be wrong by chance, a bound only
-# on one side but for chance; what is exact is so for the model.
+# Kind of every number, by its key in audit.json: exact (for the model), a bound (up to its interval), or an estimate.
 KINDS = {
     "attacks: accuracy, balanced, per_class, confidence, over": "estimate",
     "attacks: bits": "lower bound on the information, up to its interval",
@@ -26,9 +27,11 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Attack:
-    """One attacker, what it was fitted on, how well it names both labels at the end, and how often its own belief
-    about the secret reached the bound at a moment that was looked at. `observer` says what it sees, `episodes` how
-    many it learned from where that is fewer than all."""
+    """One attacker: what it was fitted on, and its measures for both labels at the end of episodes.
+
+    `over` is the share of episodes in which its own belief in a secret reached the bound at an evaluated step.
+    `observer` is what it sees; `episodes` the size of its training set, None for all of it.
+    """
 
     attacker: str
     fitted_on: Fitted
@@ -41,7 +44,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Moment:
-    """Balanced accuracies after so many steps; `step` is none for the end."""
+    """Balanced accuracies after `step` steps; None is the end of the episode."""
 
     attacker: str
     fitted_on: Fitted
@@ -52,7 +55,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Learning:
-    """Balanced accuracy on the secret of an attacker who learned from so many episodes."""
+    """Point of a learning curve: balanced accuracy on the secret after training on `episodes` episodes."""
 
     attacker: str
     episodes: int
@@ -61,8 +64,8 @@ class Learning:
 
 @dataclass(frozen=True)
 class Linked:
-    """Of people who have one secret for good: how many are found out by who adds up all that was released of each, as
-    if their episodes were independent."""
+    """Linkage attack on people whose secret is constant: the share whose secret is identified from all their episodes,
+    combined as if independent."""
 
     attacker: str
     people: int
@@ -72,7 +75,7 @@ class Linked:
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must be so. `shows_leak`: if it is not, the traces say more about the secret than they may."""
+    """A property that must hold. `shows_leak`: its failure means that the traces reveal more than they may."""
 
     name: str
     passed: bool
@@ -81,15 +84,15 @@ class Check:
 
 
 def title(attack: Attack) -> str:
-    """The attacker, what it learned from if it learned, and what it sees if that is not everything."""
+    """The attacker with its training traces, if any, and its observer, if restricted."""
     about = [
-        *([] if attack.fitted_on == NOTHING_LEARNED else [attack.fitted_on]),
+        *([] if attack.fitted_on == NOTHING_LEARNED else [WORDS[attack.fitted_on]]),
         *([] if attack.episodes is None else [f"{attack.episodes:,} episodes"]),
-        *([] if attack.observer == EVERYTHING else [f"seeing {attack.observer}"]),
+        *([] if attack.observer == EVERYTHING else [f"observing {attack.observer}"]),
     ]
     return f"{attack.attacker} ({', '.join(about)})" if about else attack.attacker
 
 
 def percent(estimate: Estimate) -> str:
-    """In percent, with its interval."""
+    """Percentage with its interval."""
     return f"{100 * estimate.value:.1f} % [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"

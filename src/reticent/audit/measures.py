@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-from reticent.audit.confidence import Confidence
+from reticent.audit.posterior import Posterior
 from reticent.audit.traces import Traces
 from reticent.estimate import CONFIDENCE_LEVEL, Estimate, rate
 
@@ -228,11 +228,11 @@ def gained_bits(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"]) 
     return np.log2(own) + _entropy_bits(np.bincount(truth) / len(truth))
 
 
-def judged(confidence: Confidence, traces: Traces, resampler: Resampler) -> Judged:
+def judged(posterior: Posterior, traces: Traces, resampler: Resampler) -> Judged:
     """Both labels."""
     return Judged(
-        named(confidence.secret, confidence.fair_guess("secret"), traces.secret, resampler),
-        named(confidence.useful, confidence.fair_guess("useful"), traces.useful, resampler),
+        named(posterior.secret, posterior.fair_guess("secret"), traces.secret, resampler),
+        named(posterior.useful, posterior.fair_guess("useful"), traces.useful, resampler),
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from reticent.audit.metrics import check_episodes
 from reticent.belief.bayes import update
 from reticent.errors import InputError
 from reticent.estimate import Estimate, mean, rate
+from reticent.evaluate.evaluation import check_episodes
 from reticent.policy.policy import Policy
 from reticent.process.process import Process
 from reticent.process.rollout import Sent, simulate_traced

@@ -1,4 +1,4 @@
-"""An attacker who sees what followed what: pairs of (sensor, symbol) in order, and how long it took."""
+"""Attacker that sees the order of releases: n-grams of (sensor, symbol), and waits."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from reticent.audit.attackers import Lines
+from reticent.audit.classifiers import Classifier
 from reticent.audit.features import Bins, Scale, places, scaled, waited
-from reticent.audit.traces import NOTHING, Traces
+from reticent.audit.traces import PADDING, Traces
 
-# The most frequent n-grams count; those that came less often than this do not.
+# Vocabulary: the most frequent n-grams, each seen at least FEWEST times.
 MOST_GRAMS, FEWEST = 4000, 3
-# Readings are told apart by the quarter, and waits by the eighth, that they lie in.
+# Quantile bins of readings and of waits.
 READING_PARTS, WAIT_PARTS = 4, 8
 FIRST_WAITS, FIRST_PAIRS = 10, 10
 Codes = tuple[Int[np.ndarray, " R"], Int[np.ndarray, " R"]]
 
 
-class NGrams(Lines):
-    """Logistic regression on how often each n-gram came: one and two releases in a row, three sensors in a row, two
-    sensors in this order at any distance, and waits between releases, with the sensor and in a row."""
+class NGrams(Classifier):
+    """Logistic regression on n-gram counts: unigrams and bigrams of releases, trigrams of sensors, ordered pairs of
+    sensors at any distance, and waits by themselves, with their sensor and as bigrams."""
 
     name = "n-grams"
 
@@ -35,11 +35,11 @@ class NGrams(Lines):
         _, code = self._codes(seen)
         known, often = np.unique(code, return_counts=True)
         frequent = np.argsort(-often, kind="stable")[:MOST_GRAMS]
-        # The last one never comes: whatever is looked up finds a place.
+        # A last entry that never occurs, so that every search returns a valid index.
         self.known = np.append(np.sort(known[frequent[often[frequent] >= FEWEST]]), np.iinfo(np.int64).max)
         super().fit(traces)
 
-    def line(self, traces: Traces) -> Any:
+    def features(self, traces: Traces) -> Any:
         from scipy import sparse
 
         episode, code = self._codes(traces)
@@ -53,7 +53,7 @@ class NGrams(Lines):
         return sparse.hstack([counts, rest.astype(np.float32)], format="csr", dtype=np.float32)
 
     def _codes(self, traces: Traces) -> Codes:
-        """Which n-grams came in which episode, numbered so that those of one kind follow those of the last."""
+        """Episode and code of every n-gram; the codes of each kind are offset by those of the kinds before."""
         start, episodes, codes = 0, [], []
         for episode, code, options in self._kinds(traces):
             episodes.append(episode)
@@ -64,7 +64,7 @@ class NGrams(Lines):
     def _kinds(self, traces: Traces) -> Iterator[tuple[Any, Any, int]]:
         place, options = places(traces, self.bins)
         sensor, sensors = traces.sensor[:, :, None], len(traces.names.sensors)
-        spoke = sensor != NOTHING
+        spoke = traces.released[:, :, None]
         yield *_rows(spoke, place), options
         yield from _followed(spoke, place, options, 2)
         first = slice(FIRST_PAIRS + 1)
@@ -73,11 +73,11 @@ class NGrams(Lines):
         yield from _followed(spoke, sensor, sensors, 3)
         yield *_in_order(traces.sensor, sensors), sensors**2
         if traces.waits is not None:
-            ended = np.pad(traces.sensor, ((0, 0), (0, 1)), constant_values=NOTHING)
-            # The stop waits like a sensor of its own.
-            ended[np.arange(len(traces)), traces.length] = np.where(traces.stopped, sensors, NOTHING)
+            ended = np.pad(traces.sensor, ((0, 0), (0, 1)), constant_values=PADDING)
+            # The wait of the stop counts as that of one more sensor.
+            ended[np.arange(len(traces)), traces.length] = np.where(traces.stopped, sensors, PADDING)
             wait = np.sum([edge < traces.waits for edge in self.edges], axis=0)
-            known = np.broadcast_to((ended != NOTHING)[:, :, None], wait.shape)
+            known = np.broadcast_to((ended != PADDING)[:, :, None], wait.shape)
             wait = wait + WAIT_PARTS * np.arange(wait.shape[2])
             parts = WAIT_PARTS * wait.shape[2]
             yield *_rows(known, wait), parts
@@ -86,7 +86,7 @@ class NGrams(Lines):
 
 
 def _wait_edges(traces: Traces) -> Any:
-    """What lies between the parts, by each clock."""
+    """Bin edges of waits, per clock."""
     if traces.waits is None:
         return ()
     known = np.arange(traces.longest + 1)[None] < (traces.length + traces.stopped)[:, None]
@@ -101,7 +101,7 @@ def _rows(known: np.ndarray, code: np.ndarray) -> Codes:
 def _followed(
     known: np.ndarray, code: np.ndarray, options: int, count: int, step: Any = 0
 ) -> Iterator[tuple[Any, Any, int]]:
-    """So many in a row, wherever it was or at each step by itself."""
+    """N-grams of `count` consecutive codes, at any step, or told apart by step."""
     last = code.shape[1] - count + 1
     if last < 1:
         return
@@ -113,11 +113,11 @@ def _followed(
 
 
 def _in_order(sensor: Int[np.ndarray, "N T"], sensors: int) -> Codes:
-    """One sensor before another, at any distance: once per release of the later one that it came before."""
+    """Ordered pairs of sensors at any distance, counted once per release of the later one."""
     episodes, codes = [], []
     for first in range(sensors):
         before = np.cumsum(sensor == first, axis=1) - (sensor == first) > 0
-        episode, step = np.nonzero(before & (sensor != NOTHING))
+        episode, step = np.nonzero(before & (sensor != PADDING))
         episodes.append(episode)
         codes.append(first * sensors + sensor[episode, step])
     return np.concatenate(episodes), np.concatenate(codes)

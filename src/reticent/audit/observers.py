@@ -1,7 +1,7 @@
-"""Observers: which part of the traces somebody sees.
+"""Observers: restricted views of traces.
 
-Those who see less are often the stronger ones: what they do not see cannot distract them. They also say where a leak
-is: in one sensor, in one step, in the choice of sensors, in the time.
+An attacker with a restricted view locates a leak: in one sensor, one step, the choice of sensors, or the timing. From
+few episodes it can also be more accurate than one that sees everything, because it has fewer features to fit.
 """
 
 import abc
@@ -9,24 +9,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reticent.audit.traces import NOTHING, Traces
+from reticent.audit.traces import PADDING, Traces
 
-# So many sensors, and steps from the first one, are looked at alone.
+# The most sensors, and first steps, that are observed one at a time.
 SENSORS_ALONE, STEPS_ALONE = 12, 10
 
 
 class Observer(abc.ABC):
-    """Somebody who sees traces, or a part of them."""
+    """A view of traces."""
 
     name: str
 
     @abc.abstractmethod
     def sees(self, traces: Traces) -> Traces:
-        """What is left of the traces. Exact Bayes with the model is for who sees everything."""
+        """The part of the traces that is observed, without likelihoods unless it is everything."""
 
 
 class Everything(Observer):
-    """The provider."""
+    """View of the provider."""
 
     name = "everything"
 
@@ -35,9 +35,9 @@ class Everything(Observer):
 
 
 class Symbols(Observer):
-    """What was said in which order, by whatever sensor."""
+    """Symbols (or readings) in order, without the sensors they came from."""
 
-    name = "symbols without sensor"
+    name = "symbols without their sensor"
 
     def sees(self, traces: Traces) -> Traces:
         names = replace(traces.names, sensors=("some sensor",), clocks=())
@@ -45,27 +45,27 @@ class Symbols(Observer):
 
 
 class Sensors(Observer):
-    """Which sensors spoke in which order, whatever they said."""
+    """Order of the sensors, without their symbols."""
 
-    name = "which sensors"
+    name = "sensor choices only"
 
     def sees(self, traces: Traces) -> Traces:
         return replace(_nothing_said(traces), waits=None)
 
 
 class End(Observer):
-    """How many releases there were, and whether the end was announced."""
+    """Number of releases, and whether the episode stopped."""
 
-    name = "when it stopped"
+    name = "stopping time only"
 
     def sees(self, traces: Traces) -> Traces:
         return replace(_somebody_spoke(traces), waits=None)
 
 
 class Clock(Observer):
-    """When something was sent, whatever it was."""
+    """Times of the releases and of the stop."""
 
-    name = "when it was sent"
+    name = "release times only"
 
     def sees(self, traces: Traces) -> Traces:
         return _somebody_spoke(traces)
@@ -73,14 +73,14 @@ class Clock(Observer):
 
 @dataclass(frozen=True)
 class SensorAlone(Observer):
-    """What one sensor said, in order; nothing of the others."""
+    """Releases of one sensor, in order."""
 
     number: int
     sensor: str
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"sensor {self.sensor!r} alone"
+        return f"sensor {self.sensor!r} only"
 
     def sees(self, traces: Traces) -> Traces:
         return _kept(traces, traces.sensor == self.number)
@@ -88,36 +88,36 @@ class SensorAlone(Observer):
 
 @dataclass(frozen=True)
 class StepAlone(Observer):
-    """What one release said, counted from 1, and which sensor it came from; no others."""
+    """One release, counted from 1, with its sensor."""
 
     step: int
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"release {self.step} alone"
+        return f"release {self.step} only"
 
     def sees(self, traces: Traces) -> Traces:
         own = np.arange(traces.longest)[None] == self.step - 1
-        return _kept(traces, own & (traces.sensor != NOTHING))
+        return _kept(traces, own & traces.released)
 
 
 def observers_of(traces: Traces) -> list[Observer]:
-    """Those who see one aspect of every release."""
+    """Observers of one aspect of every release."""
     return [Symbols(), Sensors(), End(), *([Clock()] if traces.waits is not None else [])]
 
 
 def parts_of(traces: Traces) -> list[Observer]:
-    """Those who see some of the releases: of one sensor, of the sensors that spoke most, or one of the first."""
-    count = np.bincount(traces.sensor[traces.sensor != NOTHING], minlength=len(traces.names.sensors))
+    """Observers of one sensor (the most frequent ones) or of one release (the first ones)."""
+    count = np.bincount(traces.sensor[traces.released], minlength=len(traces.names.sensors))
     often = np.argsort(-count, kind="stable")[:SENSORS_ALONE]
     sensors = [SensorAlone(int(a), traces.names.sensors[a]) for a in often if count[a]]
     steps = [StepAlone(step) for step in range(1, min(traces.longest, STEPS_ALONE) + 1)]
-    # Of one sensor, or one release, that is everything.
+    # With a single sensor, or a single release, that would be everything.
     return [*(sensors if len(sensors) > 1 else []), *(steps if traces.longest > 1 else [])]
 
 
 def _one_sensor(traces: Traces) -> np.ndarray:
-    return np.where(traces.sensor == NOTHING, NOTHING, 0)
+    return np.where(traces.released, 0, PADDING)
 
 
 def _nothing_said(traces: Traces) -> Traces:
@@ -131,7 +131,7 @@ def _somebody_spoke(traces: Traces) -> Traces:
 
 
 def _kept(traces: Traces, own: np.ndarray) -> Traces:
-    """Some of the releases, moved together; not when they came, nor the stop."""
+    """The selected releases, moved to the front; without their times and without the stop."""
     order = np.argsort(~own, axis=1, kind="stable")
     kept = np.take_along_axis(own, order, 1)
     room = max(1, int(kept.sum(1).max(initial=0)))
@@ -143,8 +143,8 @@ def _kept(traces: Traces, own: np.ndarray) -> Traces:
 
     return replace(
         traces,
-        sensor=moved(traces.sensor, NOTHING),
-        symbol=None if traces.symbol is None else moved(traces.symbol, NOTHING),
+        sensor=moved(traces.sensor, PADDING),
+        symbol=None if traces.symbol is None else moved(traces.symbol, PADDING),
         reading=None if traces.reading is None else moved(traces.reading, 0.0),
         stopped=np.zeros(len(traces), bool),
         likelihood=None,

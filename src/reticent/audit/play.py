@@ -4,7 +4,7 @@ import numpy as np
 
 from reticent.audit.trace_files import trace_table
 from reticent.audit.trace_rows import traces_of
-from reticent.audit.traces import NOTHING, Names, Traces, padded_rows
+from reticent.audit.traces import PADDING, Names, Traces, padded_rows
 from reticent.data.readings import Readings
 from reticent.policy.answer import Answer
 from reticent.policy.policy import Policy
@@ -39,16 +39,16 @@ def play_answers(answer: Answer, episodes: int, seed: int) -> Traces:
     waited = np.arange(len(rule.times))[None] < time[:, None]
     answered = np.arange(len(rule.times))[None] == time[:, None]
     silent = len(model.useful)
-    symbol = np.where(waited, silent, np.where(answered, said[:, None], NOTHING))
+    symbol = np.where(waited, silent, np.where(answered, said[:, None], PADDING))
     before = np.concatenate([model.prior[None], rule.in_silence[:-1]])
     beliefs = np.concatenate([rule.on_answer, rule.in_silence[:, None]], axis=1)
     possible = before[:, None] > 0
     quotients = np.where(possible, beliefs / np.where(possible, before[:, None], 1.0), 1.0)
     likelihood = np.where(
-        (symbol == NOTHING)[:, :, None, None], 1.0, quotients[np.arange(len(rule.times))[None], symbol]
+        (symbol == PADDING)[:, :, None, None], 1.0, quotients[np.arange(len(rule.times))[None], symbol]
     )
     return Traces(
-        sensor=np.where(symbol == NOTHING, NOTHING, 0),
+        sensor=np.where(symbol == PADDING, PADDING, 0),
         symbol=symbol,
         reading=None,
         stopped=np.zeros(episodes, bool),
@@ -69,7 +69,7 @@ def _raw(records: Episode, sent: Sent, sensors: int, recorded: Readings) -> Trac
     stopped[np.asarray(sent.episode)[~spoke]] = True
     shape = len(records.secret), int(step.max(initial=0)) + 1
     return Traces(
-        sensor=padded_rows(episode, step, sensor, shape, NOTHING),
+        sensor=padded_rows(episode, step, sensor, shape, PADDING),
         symbol=None,
         reading=padded_rows(episode, step, recorded.values[row, sensor].astype(np.float32), shape, 0.0),
         stopped=stopped,

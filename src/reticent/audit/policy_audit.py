@@ -9,16 +9,17 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.audit.attackers import retrained
-from reticent.audit.audit import Tell, audit_traces
+from reticent.audit.audit import Context, audit_traces
+from reticent.audit.classifiers import retrained
 from reticent.audit.comparison import Point, SameUtility, at_same_utility, baseline_points, both_balanced
-from reticent.audit.confidence import together
 from reticent.audit.findings import NOTHING_LEARNED, percent
 from reticent.audit.measures import Resampler
 from reticent.audit.mismatch import Mismatch, mismatch, mixed, moved_apart, sharpened
 from reticent.audit.play import play, play_answers
+from reticent.audit.posterior import concatenated
 from reticent.audit.sessions import AfterSessions, repeated_sessions
 from reticent.audit.traces import Traces
+from reticent.audit.trial import AuditOptions
 from reticent.audit.verdict import Audit
 from reticent.data.episodes import episodes_of
 from reticent.data.readings import Readings
@@ -106,28 +107,28 @@ def audit_policy(
     process: Process,
     policy: Policy,
     episodes: int,
-    seed: int = 0,
-    tell: Tell = lambda _: None,
-    quick: bool = False,
+    options: AuditOptions | None = None,
 ) -> PolicyAudit:
     """With readings drawn from the model, which is then the true one. `quick` leaves out what takes long: random
     traces, repeated sessions and wrong models too."""
-    tell("playing the policy")
+    options = options or AuditOptions()
+    tell, seed = options.progress, options.seed
+    tell("simulating the policy")
     _, traces = play(task, process, policy, episodes, seed)
-    random = None if quick else _open(task, lambda process: process, NoProtection(), episodes // 2, seed + 1)[1]
-    audit = audit_traces(traces, task, random, seed, tell, model_is_true=True, quick=quick)
+    random = None if options.quick else _open(task, lambda process: process, NoProtection(), episodes // 2, seed + 1)[1]
+    audit = audit_traces(traces, task, None, Context(random, True), options)
     tell("simpler policies")
     points, audited = baseline_points(task, seed), _exact(audit)
     same = at_same_utility(points, audited.useful.value)
-    if quick:
+    if options.quick:
         return PolicyAudit(audit, audited, points, same)
     tell("repeated sessions")
     forgotten, carried = (repeated_sessions(process, policy, way, SESSIONS, PEOPLE, seed) for way in (False, True))
     tell("wrong models")
     channel = np.asarray(process.channel)
-    changes = [("spread of the readings times", size, sharpened(channel, size)) for size in FACTORS]
-    changes += [("distance between the pairs' readings times", size, moved_apart(channel, size)) for size in FACTORS]
-    changes += [("share of readings that others give", size, mixed(channel, size)) for size in SHARES]
+    changes = [("spread", size, sharpened(channel, size)) for size in FACTORS]
+    changes += [("distance", size, moved_apart(channel, size)) for size in FACTORS]
+    changes += [("others", size, mixed(channel, size)) for size in SHARES]
     wrong = [
         WrongModel(change, size, mismatch(process, policy, true, MISMATCH_EPISODES, seed))
         for change, size, true in changes
@@ -139,19 +140,19 @@ def audit_answers(
     task: Task,
     answer: Answer,
     episodes: int,
-    seed: int = 0,
-    tell: Tell = lambda _: None,
-    quick: bool = False,
+    options: AuditOptions | None = None,
 ) -> PolicyAudit:
     """Of a policy that sends one answer: when it came, and what it was. Exact Bayes is the table that it publishes."""
-    tell("answering")
+    options = options or AuditOptions()
+    tell, seed = options.progress, options.seed
+    tell("simulating the answers")
     traces = play_answers(answer, episodes, seed)
     times = ", ".join(str(time) for time in answer.rule.times)
     notes = (
         f"A step is a time at which an answer may come: after {times} private readings.",
         "The beliefs of exact Bayes are those that the policy file publishes, estimated when it was made.",
     )
-    audit = audit_traces(traces, task, None, seed, tell, notes, model_is_true=True, quick=quick)
+    audit = audit_traces(traces, task, None, Context(None, True, notes), options)
     tell("simpler policies")
     points, audited = baseline_points(task, seed), _exact(audit)
     return PolicyAudit(audit, audited, points, at_same_utility(points, audited.useful.value))
@@ -176,11 +177,11 @@ def audit_on_recordings(
     policy: Policy,
     recorded: Readings,
     episodes: int,
-    seed: int = 0,
-    tell: Tell = lambda _: None,
-    quick: bool = False,
+    options: AuditOptions | None = None,
 ) -> PolicyAudit:
     """With what people's sensors said, of people whom the model was not fitted to."""
+    options = options or AuditOptions()
+    tell, seed = options.progress, options.seed
     codebook = Codebook.of(task.model)
     own, notes = _unseen(task, recorded)
     if (longest := _longest(own)) < task.horizon:
@@ -192,10 +193,10 @@ def audit_on_recordings(
     def replaying(process: Process) -> Process:
         return process.reading_from(codes)
 
-    tell("playing the policy")
+    tell("simulating the policy")
     _, traces = play(task, replaying(process), policy, episodes, seed, own)
-    random = None if quick else _open(task, replaying, NoProtection(), episodes, seed + 1, own)[1]
-    audit = audit_traces(traces, task, random, seed, tell, notes, model_is_true=False, quick=quick)
+    random = None if options.quick else _open(task, replaying, NoProtection(), episodes, seed + 1, own)[1]
+    audit = audit_traces(traces, task, None, Context(random, False, notes), options)
     tell("simpler policies")
     points, audited = list(_simple_points(task, replaying, own, seed + 2)), _strongest(audit)
     return PolicyAudit(audit, audited, points, at_same_utility(points, audited.useful.value))
@@ -261,6 +262,6 @@ def _retrained(traces: Traces, seed: int) -> tuple[Estimate, Estimate]:
     said = [retrained(traces.take(~part), traces.take(part)) for part in (half, ~half)]
     subject = traces.take(rows)
     resampler = Resampler(np.unique(subject.person, return_inverse=True)[1], seed)
-    found = [both_balanced(together([part[name] for part in said]), subject, resampler) for name in said[0]]
+    found = [both_balanced(concatenated([part[name] for part in said]), subject, resampler) for name in said[0]]
     useful, secret = (max((each[i] for each in found), key=lambda estimate: estimate.value) for i in (0, 1))
     return useful, secret

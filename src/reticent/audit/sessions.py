@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from reticent.audit.metrics import check_episodes
 from reticent.belief.bayes import normalise, secret_marginal
 from reticent.errors import InputError
 from reticent.estimate import Estimate, mean, rate
+from reticent.evaluate.evaluation import check_episodes
 from reticent.policy.policy import Policy
 from reticent.process.process import Process, Refusal, State, Transition
 from reticent.process.rollout import Act, decide, in_threads

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float, Int
 
-from reticent.audit.traces import NOTHING, Names, Traces, padded_rows
+from reticent.audit.traces import PADDING, Names, Traces, padded_rows
 from reticent.errors import InputError
 from reticent.problem.model import ReleaseModel
 
@@ -46,7 +46,7 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
     sensor = _index(releases["sensor"], names.sensors, "sensor")
     clocks, waits = _waits(rows, place, shape)
     traces = Traces(
-        sensor=padded_rows(episode, step, sensor, shape, NOTHING),
+        sensor=padded_rows(episode, step, sensor, shape, PADDING),
         symbol=None,
         reading=None,
         stopped=first["stopped"].to_numpy(),
@@ -64,7 +64,7 @@ def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Trac
     if model is not None:
         chances = _chances(releases["chances"], model) if "chances" in releases.columns else None
         likelihood = padded_rows(episode, step, likelihoods(model, sensor, symbol, chances), shape, 1.0)
-    return replace(traces, symbol=padded_rows(episode, step, symbol, shape, NOTHING), likelihood=likelihood)
+    return replace(traces, symbol=padded_rows(episode, step, symbol, shape, PADDING), likelihood=likelihood)
 
 
 def _waits(

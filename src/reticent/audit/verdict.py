@@ -185,7 +185,7 @@ def _where(audit: Audit) -> Iterator[str]:
 
 
 def _alone(attack: Attack) -> str:
-    return f"who sees {attack.observer} names the secret correctly in {percent(attack.secret.balanced)}"
+    return f"an observer of {attack.observer} names the secret correctly in {percent(attack.secret.balanced)}"
 
 
 def _named_secret(attack: Attack) -> float:

@@ -4,13 +4,16 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import check_seed
 from reticent.cli.terminal import say_what_is_assumed, stages
 from reticent.errors import InputError
+
+if TYPE_CHECKING:
+    from reticent.audit.trial import AuditOptions
 
 # Exit codes of its own: 1 is what Python ends with when something crashes, 2 is bad input.
 CHECK_FAILED, COULD_NOT_CHECK = 3, 4
@@ -106,16 +109,18 @@ class AuditCommand:
         if file.kind == "answer":
             if self.data is not None:
                 raise InputError("This policy answers and releases no readings: --data has nothing to replay into it.")
-            return audit_answers(file.task, answer_of(file), *self._effort(tell)).to_json()
+            return audit_answers(file.task, answer_of(file), self._episodes, self._options(tell)).to_json()
         process, policy = policy_of(file)
         if self.data is None:
-            return audit_policy(file.task, process, policy, *self._effort(tell)).to_json()
+            return audit_policy(file.task, process, policy, self._episodes, self._options(tell)).to_json()
         say_what_is_assumed(file.task.model)
         recorded = fitted_readings(file.task.model, self.data, self.map)
-        return audit_on_recordings(file.task, process, policy, recorded, *self._effort(tell)).to_json()
+        return audit_on_recordings(file.task, process, policy, recorded, self._episodes, self._options(tell)).to_json()
 
-    def _effort(self, tell: Any) -> tuple[int, int, Any, bool]:
-        return self._episodes, self.seed, tell, self.quick
+    def _options(self, tell: Any) -> "AuditOptions":
+        from reticent.audit.trial import AuditOptions
+
+        return AuditOptions(self.seed, self.quick, tell)
 
     @property
     def _episodes(self) -> int:
@@ -124,7 +129,7 @@ class AuditCommand:
     def _of_traces(self, tell: Any) -> dict[str, Any]:
         from dataclasses import replace
 
-        from reticent.audit.audit import audit_traces
+        from reticent.audit.audit import Context, audit_traces
         from reticent.audit.trace_files import read_traces
         from reticent.problem.bound import Unbounded
         from reticent.problem.model import read_problem
@@ -139,7 +144,7 @@ class AuditCommand:
         if model is not None:
             task = Task(model, Unbounded()) if task is None else replace(task, model=model)
         notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
-        audit = audit_traces(file.traces, task, None, self.seed, tell, notes, claimed=self.confidence, quick=self.quick)
+        audit = audit_traces(file.traces, task, self.confidence, Context(notes=notes), self._options(tell))
         alone = {"audited": None, "baselines": [], "same_utility": [], "forgotten": [], "carried": []}
         return {**audit.to_json(), **alone, "wrong_models": []}
 
@@ -154,7 +159,7 @@ def _print(found: dict[str, Any], page: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from reticent.report.audit import attack_rows, spaced
+    from reticent.report.audit_tables import attack_rows, spaced
 
     first, *rest = found["verdict"]
     print("\n".join((first, found["how_to_read"], *rest)))

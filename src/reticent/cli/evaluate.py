@@ -12,8 +12,8 @@ from reticent.cli.terminal import console
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
-    from reticent.audit.metrics import Evaluation
     from reticent.estimate import Estimate
+    from reticent.evaluate.evaluation import Evaluation
     from reticent.policy.store import PolicyFile
     from reticent.problem.task import Task
     from reticent.process.rollout import Episode
@@ -38,8 +38,8 @@ class Evaluate:
 
     def run(self) -> None:
         """Load, simulate, print."""
-        from reticent.audit.metrics import check_episodes, summarise
         from reticent.compile_cache import use_compile_cache
+        from reticent.evaluate.evaluation import check_episodes, summarise
         from reticent.gateway.forecast import forecast_file
         from reticent.gateway.sessions import ASSUMPTION
         from reticent.policy.store import PolicyFile

@@ -2,44 +2,38 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-import altair as alt
-import polars as pl
-
-from reticent.report.figures import SECRET, USEFUL, Figure
+from reticent.report.audit_figures import audit_figures
+from reticent.report.audit_tables import (
+    HEADINGS,
+    attack_rows,
+    attack_title,
+    leakage_rows,
+    observer_rows,
+    same_utility_rows,
+    session_rows,
+    spaced,
+)
 from reticent.report.page import render_page, save_figures
 
-ATTACKERS = ("#111111", "#2563a8", "#c0392b", "#d98e04", "#7a5195", "#2a9d8f", "#8d6e63")
 CAPTIONS = {
-    "attackers": "At the end of episodes, on people or episodes the attacker had not learned from. Bars: 95 % "
-    "intervals. The line is guessing.",
-    "over_time": "After so many steps, exact Bayes and attackers who learned from the policy's own traces.",
-    "over_time_useful": "The same for what is meant to be known.",
-    "learning": "Whether more traces would tell more: a curve that still rises says that a larger audit may find more.",
-    "observers": "The strongest attacker who sees only part of what is sent.",
-    "parts": "The strongest attacker who sees only what one sensor said, or only one release: where the leak is.",
-    "calibration": "Where the belief in the most likely secret was so high, how often it was right. On the line, the "
-    "belief is honest; below it, too sure.",
-    "same_utility": "To the left is better: less of the secret for as much of the useful value.",
-    "sessions": "The same secret in one session after the other. Forgotten: every session starts anew, and an "
-    "adversary adds them up. Carried: sessions go on from the last belief, with U drawn anew in each.",
-    "wrong_spread": "Readings whose laws are sharper (left of 1) or flatter than the model says. The adversary knows "
-    "how sharp they are; the device does not.",
-    "wrong_distance": "Readings of different hidden pairs that lie further apart (right of 1) or closer together than "
-    "the model says.",
-    "wrong_others": "Readings that are now and then those of another hidden pair. The adversary knows how often.",
+    "attackers": "At the end of episodes, on people or episodes not used for training. Bars: 95 % intervals. Dashed: "
+    "chance level.",
+    "over_time": "Balanced accuracy on the secret by step, of exact Bayes and of attackers trained on own traces.",
+    "over_time_useful": "Balanced accuracy on the useful value by step.",
+    "learning": "A curve that still rises means that an audit with more traces may find a larger leak.",
+    "observers": "The strongest attacker that sees only one aspect of the releases.",
+    "parts": "The strongest attacker that sees only one sensor or one release: where the leak is.",
+    "calibration": "Accuracy by belief in the most likely secret. On the line: calibrated; below it: overconfident.",
+    "same_utility": "Further left is better: lower accuracy on the secret at the same accuracy on the useful value.",
+    "sessions": "Repeated sessions with the same secret. Forgotten: every session starts from the prior, and the "
+    "adversary combines all sessions. Carried: a session starts from the last belief, with U drawn anew in each.",
+    "wrong_spread": "Readings with a smaller (left of 1) or larger spread than in the model. The adversary knows the "
+    "true spread, the device does not.",
+    "wrong_distance": "Readings of different hidden pairs further apart (right of 1) or closer together than in the "
+    "model.",
+    "wrong_others": "A share of the readings comes from another hidden pair. The adversary knows the share.",
 }
-HEADINGS = (
-    "attacker",
-    "learned from",
-    "secret",
-    "useful",
-    "secret plain",
-    "secret per class",
-    "bits about S",
-    "highest",
-)
 
 
 def write_audit_report(folder: Path) -> Path:
@@ -57,12 +51,12 @@ def write_audit_report(folder: Path) -> Path:
         found=found,
         headings=HEADINGS,
         table=attack_rows(found),
-        over=[(_who(each), spaced(each["over"])) for each in bounded],
-        observers=_observer_rows(found["observers"]),
-        parts=_observer_rows([*found["by_sensor"], *found["by_step"]]),
-        leakage=_leakage(found),
-        same_utility=_same_utility_rows(found),
-        sessions=_session_rows(found),
+        over=[(attack_title(each), spaced(each["over"])) for each in bounded],
+        observers=observer_rows(found["observers"]),
+        parts=observer_rows([*found["by_sensor"], *found["by_step"]]),
+        leakage=leakage_rows(found),
+        same_utility=same_utility_rows(found),
+        sessions=session_rows(found),
         settings={
             "what was audited": found["subject"],
             "its SHA-256": found["digest"],
@@ -79,295 +73,3 @@ def write_audit_report(folder: Path) -> Path:
     page = folder / "report.html"
     page.write_text(text, encoding="utf-8")
     return page
-
-
-def _observer_rows(attacks: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
-    return [
-        (each["observer"], each["attacker"], spaced(each["secret"]["balanced"]), spaced(each["useful"]["balanced"]))
-        for each in attacks
-    ]
-
-
-def attack_rows(found: dict[str, Any]) -> list[list[str]]:
-    """One line per attacker, the strongest on the secret first."""
-    attacks = sorted(found["attacks"], key=lambda each: -each["secret"]["balanced"]["value"])
-    return [
-        [
-            each["attacker"],
-            each["fitted_on"],
-            spaced(each["secret"]["balanced"]),
-            spaced(each["useful"]["balanced"]),
-            spaced(each["secret"]["accuracy"]),
-            " / ".join("-" if one is None else f"{100 * one['value']:.0f}" for one in each["secret"]["per_class"]),
-            _interval(each["secret"]["bits"]),
-            f"{each['secret']['highest_confidence']:.3f}",
-        ]
-        for each in attacks
-    ]
-
-
-def spaced(estimate: dict[str, float]) -> str:
-    """In percent, with its interval."""
-    return f"{100 * estimate['value']:.1f} [{100 * estimate['low']:.1f}, {100 * estimate['high']:.1f}]"
-
-
-def _interval(estimate: dict[str, float]) -> str:
-    return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
-
-
-def _leakage(found: dict[str, Any]) -> list[list[str]]:
-    kinds = ("shannon_bits", "min_entropy_bits", "maximal_bits")
-    rows = [
-        [f"one raw reading of {each['sensor']} (exact for the model)", *(f"{each[kind]:.3f}" for kind in kinds)]
-        for each in found["channels"]
-    ]
-    if whole := found["leakage"]:
-        rows.append(["a whole episode, to exact Bayes (estimate)", *(_interval(whole[kind]) for kind in kinds)])
-    return rows
-
-
-def _same_utility_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    if not found["same_utility"]:
-        return []
-    rows = [("the audited policy", spaced(found["audited"]["secret"]))]
-    for each in found["same_utility"]:
-        name = f"{each['policy']}, {each['variant']}" if each["variant"] else each["policy"]
-        rows.append((name, spaced(each["secret"]) if each["secret"] else "cannot be as accurate, or is always more so"))
-    return rows
-
-
-def _session_rows(found: dict[str, Any]) -> list[list[str]]:
-    return [
-        [
-            way,
-            str(each["sessions"]),
-            spaced(each["confidence"]),
-            spaced(each["violation_rate"]) if each["violation_rate"] else "-",
-            _interval(each["spent_bits"]),
-        ]
-        for way in ("forgotten", "carried")
-        for each in found[way]
-        if each["sessions"] in (1, 2, 5, 10)
-    ]
-
-
-def _who(each: dict[str, Any]) -> str:
-    return each["attacker"] if each["fitted_on"] == "the model" else f"{each['attacker']}, {each['fitted_on']}"
-
-
-def audit_figures(found: dict[str, Any]) -> dict[str, Figure]:
-    """All figures that there is something to draw for, in the order of the page."""
-    figures: dict[str, Any] = {
-        "attackers": attackers(found),
-        "over_time": over_time(found, "secret"),
-        "over_time_useful": over_time(found, "useful"),
-        "observers": observers(found),
-        "calibration": calibration(found),
-    }
-    if found["learning"]:
-        figures["learning"] = learning(found)
-    if parts := [*found["by_sensor"], *found["by_step"]]:
-        figures["parts"] = _seen(parts, found, "One sensor, one release")
-    if found["baselines"]:
-        figures["same_utility"] = same_utility(found)
-    if found["forgotten"]:
-        figures["sessions"] = sessions(found)
-    for name, change in zip(
-        ("spread", "distance", "others"), dict.fromkeys(e["change"] for e in found["wrong_models"]), strict=False
-    ):
-        figures[f"wrong_{name}"] = wrong_model(found, change)
-    # Long names beside the dots take room of their own.
-    widths = {"attackers": 210, "observers": 260, "parts": 260}
-    return {name: chart.properties(width=widths.get(name, 360), height=230) for name, chart in figures.items()}
-
-
-def attackers(found: dict[str, Any]) -> Figure:
-    """Balanced accuracy on both labels, one line per attacker."""
-    rows = [
-        {"attacker": _who(each), "label": label, **each[name]["balanced"]}
-        for each in found["attacks"]
-        for label, name in (("secret S", "secret"), ("useful U", "useful"))
-    ]
-    return _dots(rows, "attacker", found, "Who names what correctly")
-
-
-def observers(found: dict[str, Any]) -> Figure:
-    """The same for observers who see less."""
-    return _seen(found["observers"], found, "Who sees less")
-
-
-def _seen(attacks: list[dict[str, Any]], found: dict[str, Any], heading: str) -> Figure:
-    rows = [
-        {"attacker": each["observer"], "label": label, **each[name]["balanced"]}
-        for each in attacks
-        for label, name in (("secret S", "secret"), ("useful U", "useful"))
-    ]
-    return _dots(rows, "observer", found, heading)
-
-
-def _dots(rows: list[dict[str, Any]], title: str, found: dict[str, Any], heading: str) -> Figure:
-    data = pl.DataFrame(rows)
-    order = list(dict.fromkeys(row["attacker"] for row in rows))
-    colour = alt.Color(
-        "label:N",
-        title=None,
-        scale=alt.Scale(domain=["secret S", "useful U"], range=[SECRET, USEFUL]),
-        legend=alt.Legend(orient="bottom", symbolOpacity=1),
-    )
-    base = alt.Chart(data).encode(
-        y=alt.Y("attacker:N", title=None, sort=order, axis=alt.Axis(labelLimit=260)),
-        color=colour,
-        tooltip=["attacker", "label", "value", "low", "high"],
-    )
-    # Room beside the line of guessing, and ticks that do not touch.
-    scale, ticks = alt.Scale(zero=False, padding=8), alt.Axis(format="~%", tickCount=5)
-    axis = alt.X("value:Q", title="balanced accuracy", axis=ticks, scale=scale)
-    dots = base.mark_point(filled=True, size=50).encode(x=axis)
-    bars = base.mark_rule().encode(x="low:Q", x2="high:Q")
-    guess = pl.DataFrame({"label": ["secret S", "useful U"], "value": [found["guess_secret"], found["guess_useful"]]})
-    lines = alt.Chart(guess).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="value:Q", color=colour)
-    return alt.layer(lines, bars, dots).properties(title=heading)
-
-
-def over_time(found: dict[str, Any], label: str) -> Figure:
-    """Balanced accuracy on a label after so many steps."""
-    rows = [
-        {"attacker": each["attacker"], "step": each["step"], **each[label]}
-        for each in found["over_time"]
-        if each["step"] is not None and each["fitted_on"] != "random traces"
-    ]
-    heading = f"The {'secret' if label == 'secret' else 'useful value'} over time"
-    return _curves(rows, "step", "steps since the start", heading, label[0].upper())
-
-
-def learning(found: dict[str, Any]) -> Figure:
-    """Balanced accuracy on the secret of attackers who learned from less."""
-    rows = [{**each, **each["secret"]} for each in found["learning"]]
-    for row in rows:
-        del row["secret"]
-    return _curves(rows, "episodes", "episodes learned from", "Would more traces tell more?", "S")
-
-
-def _curves(rows: list[dict[str, Any]], x: str, title: str, heading: str, label: str) -> Figure:
-    data = pl.DataFrame(rows)
-    names = list(dict.fromkeys(data["attacker"]))
-    base = alt.Chart(data).encode(
-        x=alt.X(
-            f"{x}:Q",
-            title=title,
-            scale=alt.Scale(type="log"),
-            axis=alt.Axis(values=data[x].unique().sort().to_list(), format=",d"),
-        ),
-        color=alt.Color(
-            "attacker:N",
-            title=None,
-            scale=alt.Scale(domain=names, range=list(ATTACKERS[: len(names)])),
-            legend=alt.Legend(orient="bottom", columns=2, symbolOpacity=1),
-        ),
-        tooltip=list(data.columns),
-    )
-    axis = alt.Axis(format="~%")
-    line = base.mark_line(point=True).encode(
-        y=alt.Y("value:Q", title=f"balanced accuracy on {label}", axis=axis).scale(zero=False)
-    )
-    band = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
-    return alt.layer(band, line).properties(title=heading)
-
-
-def calibration(found: dict[str, Any]) -> Figure:
-    """How often the belief in the most likely secret was right, by how high it was."""
-    data = pl.DataFrame([{**each, **each["right"], "right": each["right"]["value"]} for each in found["calibration"]])
-    least = min(1 / len(found["secrets"]), data["low"].min(), data["believed"].min())  # type: ignore[type-var]
-    straight = alt.Chart(pl.DataFrame({"believed": [least, 1.0], "right": [least, 1.0]}))
-    limits = alt.Scale(domain=(least, 1.0))
-    x = alt.X("believed:Q", title=f"belief in the most likely secret ({found['calibrated']})", scale=limits)
-    y = alt.Y("right:Q", title="how often it is right", scale=limits)
-    line = straight.mark_line(strokeDash=[4, 3], color="#888888").encode(x=x, y=y)
-    size = alt.Size("episodes:Q", title="episodes", legend=alt.Legend(orient="bottom"))
-    base = alt.Chart(data).encode(x=x, tooltip=["believed", "right", "low", "high", "episodes"])
-    dots = base.mark_point(filled=True, color=SECRET).encode(y=y, size=size)
-    bars = base.mark_rule(color=SECRET).encode(y="low:Q", y2="high:Q")
-    return alt.layer(line, bars, dots).properties(title=f"Calibration (error {found['calibration_error']:.3f})")
-
-
-def same_utility(found: dict[str, Any]) -> Figure:
-    """Baselines' curves, and the policy."""
-    data = pl.DataFrame(
-        [{**each, **{label: each[label]["value"] for label in ("useful", "secret")}} for each in found["baselines"]]
-    )
-    names = list(dict.fromkeys(data["policy"]))
-    base = alt.Chart(data).encode(
-        x=alt.X("secret:Q", title="balanced accuracy on the secret S", axis=alt.Axis(format="~%")).scale(zero=False),
-        y=alt.Y("useful:Q", title="balanced accuracy on the useful U", axis=alt.Axis(format="~%")).scale(zero=False),
-        color=alt.Color(
-            "policy:N",
-            title=None,
-            scale=alt.Scale(domain=names, range=list(ATTACKERS[1 : 1 + len(names)])),
-            legend=alt.Legend(orient="bottom", columns=2, symbolOpacity=1),
-        ),
-        detail="variant:N",
-        tooltip=["policy", "variant", "threshold", "useful", "secret", "releases"],
-    )
-    secret, useful = found["audited"]["secret"], found["audited"]["useful"]
-    own = alt.Chart(
-        pl.DataFrame(
-            {
-                "secret": secret["value"],
-                "useful": useful["value"],
-                **{f"secret {end}": secret[end] for end in ("low", "high")},
-                **{f"useful {end}": useful[end] for end in ("low", "high")},
-            }
-        )
-    ).encode(x="secret:Q", y="useful:Q")
-    star = own.mark_point(shape="diamond", filled=True, size=110, color="#111111")
-    across = own.mark_rule(color="#111111").encode(x="secret low:Q", x2="secret high:Q")
-    upright = own.mark_rule(color="#111111").encode(y="useful low:Q", y2="useful high:Q")
-    curve = base.mark_line(point=True).encode(order="threshold:Q")
-    return alt.layer(curve, across, upright, star).properties(title="The same by simpler means (diamond: audited)")
-
-
-def sessions(found: dict[str, Any]) -> Figure:
-    """Over sessions: people of whom the adversary became too sure; without a bound, how sure it is on average."""
-    measure = "violation_rate" if found["limit"] else "confidence"
-    rows = [
-        {"way": way, "sessions": each["sessions"], **each[measure]}
-        for way in ("forgotten", "carried")
-        for each in found[way]
-    ]
-    heading = f"people of whom {found['limit']:g} was reached" if found["limit"] else "mean confidence in the secret"
-    base = alt.Chart(pl.DataFrame(rows)).encode(
-        x=alt.X("sessions:Q", title="sessions with the same secret"),
-        color=alt.Color(
-            "way:N",
-            title=None,
-            scale=alt.Scale(domain=["forgotten", "carried"], range=["#c0392b", "#2563a8"]),
-            legend=alt.Legend(orient="bottom", symbolOpacity=1),
-        ),
-        tooltip=["way", "sessions", "value", "low", "high"],
-    )
-    y = alt.Y("value:Q", title=heading, axis=alt.Axis(format="~%"), scale=alt.Scale(domain=(0, 1)))
-    band = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
-    return alt.layer(band, base.mark_line(point=True).encode(y=y)).properties(title="Session after session")
-
-
-def wrong_model(found: dict[str, Any], change: str) -> Figure:
-    """Accuracy on the secret, and violations, of an adversary who knows the true channel, by the size of a change."""
-    rows = [
-        {"size": each["size"], "measure": name, **each["found"][measure]}
-        for each in found["wrong_models"]
-        for name, measure in (("accuracy on S", "accuracy_secret"), ("episodes over the bound", "violation_rate"))
-        if each["change"] == change and each["found"][measure]
-    ]
-    base = alt.Chart(pl.DataFrame(rows)).encode(
-        x=alt.X("size:Q", title=change).scale(zero=False),
-        color=alt.Color(
-            "measure:N",
-            title=None,
-            scale=alt.Scale(domain=["accuracy on S", "episodes over the bound"], range=[SECRET, "#111111"]),
-            legend=alt.Legend(orient="bottom", symbolOpacity=1),
-        ),
-        tooltip=["size", "measure", "value", "low", "high"],
-    )
-    line = base.mark_line(point=True).encode(y=alt.Y("value:Q", title=None, axis=alt.Axis(format="~%")))
-    band = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
-    return alt.layer(band, line).properties(title="If the model is wrong")

@@ -149,7 +149,7 @@ def _file_name(problem: Problem) -> str:
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Make the policy, evaluate it, and return one row."""
-    from reticent.audit.metrics import summarise
+    from reticent.evaluate.evaluation import summarise
 
     if cell.policy == FLOOR:
         return _floor(cell)

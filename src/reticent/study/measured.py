@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent.audit.attackers import retrained
+from reticent.audit.classifiers import retrained
 from reticent.audit.measures import balanced_accuracy, balanced_over_people, percentiles
 from reticent.audit.traces import Traces
 from reticent.process.rollout import Episode

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from reticent.audit.play import play, play_readings
-from reticent.audit.recurrent import examples_of, final_beliefs
+from reticent.audit.provider import examples_of, final_beliefs
 from reticent.belief.generator import Generator
 from reticent.belief.information import entropy_bits
 from reticent.belief.learn import DEFAULT, Settings, Stretches, learn_belief, learn_generator, stretches

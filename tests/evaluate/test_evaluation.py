@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import pytest
 from scipy.stats import beta
 
-from reticent.audit.metrics import evaluate
 from reticent.errors import InputError
 from reticent.estimate import mean, rate
+from reticent.evaluate.evaluation import evaluate
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, RandomSensor
 from reticent.problem.bound import Confidence, Unbounded

@@ -1,4 +1,4 @@
-"""One record of how a policy does in a process: every number with its interval and what kind of number it is."""
+"""Performance of a policy in a process, estimated by simulation: every number with its interval."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,15 +12,15 @@ from reticent.process.rollout import Episode, simulate
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a policy did over many independent episodes. All fields but the counts are estimates.
+    """Summary of independent episodes of a policy. All fields except the counts are estimates.
 
-    `cost` is what the objective charges; `cost_without_penalty` leaves out what the bound charges: the violation
-    cost, or the multiplier's part of the stop. `releases` is the stopping time tau. `spent_bits` is the ledger, whose
-    mean estimates H(S) - E[H(beta_tau(S))] without bias. `confidence_useful` is max_u beta(u) at the end,
-    `confidence_secret` max_s beta(s) at the end, `highest_confidence_secret` the largest max_s beta(s) on the way.
-    Accuracies are of the provider's best guess at the end, which is exact Bayes with the true model. `violation_rate`
-    counts episodes that ever crossed the bound, `truncated_rate` those cut at the horizon (and charged for declaring
-    there).
+    `cost` is the total cost under the objective; `cost_without_penalty` excludes the cost of the bound, which is the
+    violation cost or the multiplier's share of the stopping cost. `releases` is the stopping time tau. `spent_bits` is
+    the information spent, sum_t I_t(S; Z_t); its mean is an unbiased estimate of H(S) - E[H(beta_tau(S))].
+    `confidence_useful` is max_u beta(u) and `confidence_secret` is max_s beta(s), both at the end of the episode;
+    `highest_confidence_secret` is the largest max_s beta(s) at any step. Accuracies are of the MAP guess of the
+    provider at the end, by exact Bayes with the true model. `violation_rate` is the share of episodes that crossed the
+    bound at any step, `truncated_rate` the share cut off at the horizon (and charged the stopping cost there).
     """
 
     episodes: int
@@ -45,15 +45,15 @@ class Evaluation:
 
 
 def evaluate(process: Process, policy: Policy, episodes: int = 100_000, seed: int = 0) -> Evaluation:
-    """Simulate independent episodes and sum them up. Deterministic given the seed."""
+    """Simulate independent episodes and summarise them. Deterministic given the seed."""
     check_episodes(episodes)
     return summarise(simulate(process, policy.act, episodes, seed), seed)
 
 
 def check_episodes(episodes: int) -> None:
-    """Refuse too few."""
+    """Raise InputError if there are too few episodes for an interval."""
     if episodes < 2:
-        raise InputError(f"At least two episodes are needed for an interval, not {episodes}.")
+        raise InputError(f"An interval needs at least two episodes; got {episodes}. Simulate more.")
 
 
 def summarise(records: Episode, seed: int) -> Evaluation:
@@ -81,5 +81,5 @@ def summarise(records: Episode, seed: int) -> Evaluation:
 
 
 def _rate_or_none(happened: Any) -> Estimate | None:
-    """A class that never occurred has no rate."""
+    """The rate, or None for a class that did not occur."""
     return rate(happened) if len(happened) else None

@@ -1,0 +1,1 @@
+"""Simulation of a policy, summarised as estimates with intervals."""
