@@ -69,12 +69,12 @@ def test_show_names_trouble(run):
     code, out, _ = run("show", "ledger.db", "--json")
     assert code == 0
     bob, ada = json.loads(out)["subjects"]
-    assert "does not have the hash" in ada["trouble"]
+    assert "does not match its hash" in ada["trouble"]
     assert ada["confidence"] is None
     assert bob["trouble"] == "There are 1 entries, but the newest has number 1."
     code, out, _ = run("show", "ledger.db")
     assert code == 0
-    assert "TROUBLE with ada: Entry 5 of subject 'ada' does not have the hash" in out
+    assert "TROUBLE with ada: Entry 5 of subject 'ada' does not match its hash" in out
     assert "TROUBLE with '[bold]bob\\x1b': There are 1 entries" in out
 
 
@@ -116,7 +116,7 @@ def test_verify_says_what_is_not(run):
     damage()
     code, out, _ = run("verify", "ledger.db")
     assert code == 1
-    assert out.startswith("NOT whole: Entry 5 of subject 'ada' does not have the hash")
+    assert out.startswith("NOT whole: Entry 5 of subject 'ada' does not match its hash")
     code, out, _ = run("verify", "ledger.db", "--json")
     found = json.loads(out)
     assert code == 1
@@ -197,7 +197,7 @@ def test_export_one_subject(run):
     ("words", "sentence"),
     [
         (("show", "none.db"), "/none.db': No such file"),
-        (("verify", "."), "is no plain file"),
+        (("verify", "."), "is not a regular file"),
         (("show", "ledger.db", "--subject", "eve"), "There is no subject 'eve' in the ledger"),
         (("export", "ledger.db", "-o", "x.jsonl", "--subject", "eve"), "There is no subject 'eve' in the ledger"),
         (("show", "ledger.db", "--policy", "p.safetensors"), "There is no policy file"),
@@ -275,7 +275,7 @@ def test_a_damaged_entry_is_repaired_from_an_export(run):
     damage()
     code, _, err = run("holds", "lift", "ledger.db", "--subject", "ada")
     assert code == 2
-    assert "Mend it with `reticent ledger repair LEDGER --against EXPORT`" in err
+    assert "Repair it with `reticent ledger repair LEDGER --against EXPORT`" in err
     assert "TROUBLE with ada" in run("show", "ledger.db")[1]
     code, out, _ = run("repair", "ledger.db", "--against", "x.jsonl")
     assert code == 0

@@ -224,7 +224,7 @@ def test_visitors_come_and_go(tmp_path, monkeypatch):
     heard = _heard(visitors, 5)
     assert heard == names
     for _ in range(demo.SESSIONS):
-        place.gateway._tell({"kind": "stop", "subject": "visitor 2"})
+        place.gateway._events.tell({"kind": "stop", "subject": "visitor 2"})
     time.sleep(0.2)
     _heard(visitors, 20)
     assert _heard(visitors, 5) == names - {"visitor 2"} | {f"visitor {VISITORS + 1}"}

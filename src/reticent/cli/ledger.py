@@ -178,7 +178,8 @@ class LedgerCommand:
 @contextmanager
 def _opened(where: str, beside: bool = False) -> "Iterator[Ledger]":
     """The ledger, for reading or beside a gateway for mending; its trouble is the user's to mend."""
-    from reticent.gateway.ledger import LedgerTrouble, open_ledger
+    from reticent.gateway.ledger import LedgerTrouble
+    from reticent.gateway.opening import open_ledger
 
     try:
         with open_ledger(where, read_only=not beside, beside=beside) as ledger:
@@ -215,7 +216,7 @@ def _exhausted(entry: "Entry", runtime: "Runtime | None") -> bool | None:
     """Whether nothing is left to say; None if that takes another policy file to tell."""
     import numpy as np
 
-    from reticent.gateway.ledger import standing_of
+    from reticent.gateway.standing import standing_of
 
     if entry.symbol is not None:
         return False

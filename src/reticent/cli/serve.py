@@ -86,10 +86,12 @@ class Serve:
     def _gateway(self) -> "Iterator[Gateway]":
         """The gateway on its ledger, which is closed afterwards."""
         from reticent.gateway.demo import POLICY, REST_SECONDS
-        from reticent.gateway.ledger import LedgerTrouble, open_ledger
+        from reticent.gateway.ledger import LedgerTrouble
+        from reticent.gateway.opening import open_ledger
         from reticent.gateway.runtime import Runtime
-        from reticent.gateway.service import Gateway, Settings
+        from reticent.gateway.service import Gateway
         from reticent.gateway.sessions import ASSUMPTION
+        from reticent.gateway.settings import Settings
 
         policy = self.policy or POLICY
         rest = REST_SECONDS if self.demo else self.rest

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from reticent.gateway.events import Event
 from reticent.gateway.messages import Message
-from reticent.gateway.service import Event, Gateway
+from reticent.gateway.service import Gateway
 from reticent.gateway.simulate import Drawn, Pace, line, play
 from reticent.problem.model import ReleaseModel
 
