@@ -20,7 +20,7 @@ from reticent.gateway.entry import STOP
 from reticent.gateway.events import Event, Events
 from reticent.gateway.guards import STOPPED, Kind, PolicyFileGuard, Troubles, clock_trouble
 from reticent.gateway.ledger import Ledger, LedgerTrouble
-from reticent.gateway.messages import Message, Outgoing, Refused
+from reticent.gateway.messages import Message, Outgoing, Reason, Refused
 from reticent.gateway.outbox import Outbox
 from reticent.gateway.outcomes import Outcome, OutcomeCounters
 from reticent.gateway.pause import Pause
@@ -125,7 +125,8 @@ class Gateway:
         """Count messages that could not be parsed."""
         with self._lock:
             self.counters["received"] += times
-            self._outcomes.count([refused.reason] * times, str(refused))
+            reasons: list[Reason] = [refused.reason] * times
+            self._outcomes.count(reasons, str(refused))
 
     def handle(self, messages: Sequence[Message]) -> list[Outgoing]:
         """Decide, write all entries in one transaction, and return what is on disk and may leave now."""
