@@ -4,7 +4,9 @@ A public belief moves through a process, a policy chooses, a bound holds. Names 
 importing the package stays quick.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -109,6 +111,21 @@ __all__ = [
     "train",
     "value_iteration",
 ]
+
+
+class _FrontDoor(ModuleType):
+    """The package as a module whose functions are not replaced by rooms of the same name.
+
+    Importing `reticent.evaluate.evaluation` sets the attribute `evaluate` of the package to that room, as Python does
+    for every sub-package; the front door keeps the function. Rooms are still imported by `from reticent.evaluate ...`.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from reticent.gateway.mqtt import Broker, MqttService
 from reticent.gateway.runtime import Runtime
-from reticent.gateway.service import Gateway, Settings
+from reticent.gateway.service import Gateway
+from reticent.gateway.settings import Settings
 from reticent.gateway.sqlite import SqliteLedger
 from tests.gateway.parts import write_policy
 

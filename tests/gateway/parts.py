@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from reticent.gateway.entry import Entry
-from reticent.gateway.ledger import LedgerTrouble, standing_of
+from reticent.gateway.ledger import LedgerTrouble
 from reticent.gateway.messages import Message, Outgoing
 from reticent.gateway.runtime import Runtime, Standing
-from reticent.gateway.service import Gateway, Settings
+from reticent.gateway.service import Gateway
+from reticent.gateway.settings import Settings
 from reticent.gateway.sqlite import SqliteLedger
+from reticent.gateway.standing import standing_of
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Bound, Confidence, Information
 from reticent.problem.enforcement import named_enforcement
@@ -73,6 +75,10 @@ class Fragile(SqliteLedger):
     """A ledger that fails on demand, before or after what was given to it is on disk."""
 
     fails: str | None = None
+
+    def reopen(self) -> None:
+        """Open the file that has its path now, unnoticed by the gateway: as a database server that is restored."""
+        self.__init__(self._path)
 
     def append(self, entries: Sequence[Entry]) -> list[bool]:
         if self.fails == "before":

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reticent.gateway.entry import Entry
-from reticent.gateway.ledger import Ledger, open_ledger
+from reticent.gateway.ledger import Ledger
+from reticent.gateway.opening import open_ledger
 
 POLICY = "5f" * 32
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))

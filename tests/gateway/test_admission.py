@@ -16,19 +16,6 @@ from tests.gateway.parts import Place
 from tests.gateway.served import OURS, ask, pictures
 
 
-@pytest.fixture
-def place(tmp_path):
-    found = Place(tmp_path)
-    yield found
-    found.ledger.close()
-
-
-@pytest.fixture
-def page(place):
-    with closing(Page(place.gateway, port=0)) as found:
-        yield found
-
-
 def connect(page, words=b""):
     found = socket.create_connection(("127.0.0.1", page.port), 20)
     found.sendall(words)

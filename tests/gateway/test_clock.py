@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from reticent.gateway.holds import AHEAD_SECONDS, all_holds, clock_note, lift
-from reticent.gateway.ledger import CLOCK, open_ledger
+from reticent.gateway.ledger import CLOCK
 from reticent.gateway.messages import Message
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.verify import verify
 from tests.gateway.parts import NOON, Place
 from tests.gateway.places import FilePlace, chain

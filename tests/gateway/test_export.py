@@ -18,7 +18,8 @@ from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS
 from reticent.gateway.export import read_heads, write_export
 from reticent.gateway.holds import lift
-from reticent.gateway.ledger import LedgerTrouble, open_ledger
+from reticent.gateway.ledger import LedgerTrouble
+from reticent.gateway.opening import open_ledger
 from tests.gateway.parts import Place, coarsened
 from tests.gateway.places import FilePlace, chain, entry_after, with_source
 
@@ -131,7 +132,7 @@ PEAK = """
 import re, sys
 from pathlib import Path
 from reticent.gateway.export import read_heads, write_export
-from reticent.gateway.ledger import open_ledger
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.verify import verify
 
 where = sys.argv[1]
@@ -142,7 +143,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1
 """
 FILL = """
 import sys
-from reticent.gateway.ledger import open_ledger
+from reticent.gateway.opening import open_ledger
 from tests.gateway.places import chain
 
 with open_ledger(sys.argv[1]) as ledger:

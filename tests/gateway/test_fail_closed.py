@@ -8,24 +8,18 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
-from reticent.gateway import service
+from reticent.gateway import writer
 from reticent.gateway.entry import COLUMNS, row_of
 from reticent.gateway.ledger import LedgerTrouble
 from reticent.gateway.messages import Message
 from reticent.gateway.runtime import Runtime
-from reticent.gateway.service import Gateway, Settings
+from reticent.gateway.service import Gateway
+from reticent.gateway.settings import Settings
 from reticent.gateway.verify import verify
 from reticent.problem.bound import Information
 from reticent.problem.model import ReleaseModel
 from tests.gateway.parts import NOON, Place, task, write_policy
 from tests.gateway.places import FilePlace
-
-
-@pytest.fixture
-def place(tmp_path):
-    found = Place(tmp_path)
-    yield found
-    found.ledger.close()
 
 
 def test_ledger_trouble_stops_releases_until_it_is_over(place):
@@ -43,7 +37,7 @@ def test_ledger_trouble_stops_releases_until_it_is_over(place):
 
 
 def test_trouble_is_over_once_the_ledger_can_be_written_although_nothing_comes(place, monkeypatch):
-    monkeypatch.setattr(service, "SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr(writer, "SECONDS_BETWEEN_TRIES", 0.0)
     place.tick()
     place.ledger.fails = "before"
     assert place.tick() == []
@@ -64,9 +58,9 @@ def test_what_another_gateway_delivered_is_no_longer_under_way(place):
     sent = place.gateway.handle([place.message()])
     other = Gateway(place.runtime, place.ledger, Settings(place.policy), place.clock, lambda: place.draws)
     other.delivered(other.resend())
-    assert len(place.gateway._under_way) == len(sent) == 1
+    assert len(place.gateway._outbox) == len(sent) == 1
     assert place.gateway.resend() == []
-    assert place.gateway._under_way == {}
+    assert len(place.gateway._outbox) == 0
 
 
 def test_trouble_with_reading_the_ledger_stops_releases_too(place):
@@ -90,19 +84,17 @@ def test_an_older_copy_of_the_ledger_is_not_gone_on_from(place, tmp_path):
     shutil.copy(place.where, tmp_path / "newest.db")
 
     shutil.copy(tmp_path / "copy.db", place.where)
-    older = type(place.ledger)(place.where)
-    gateway._ledger = older
+    place.ledger.reopen()
     assert place.tick() == []
     assert gateway.trouble
     assert place.tick() == []
     assert "older copy" in gateway.trouble
-    older.close()
+    place.ledger.close()
 
     shutil.copy(tmp_path / "newest.db", place.where)
-    gateway._ledger = newest = type(place.ledger)(place.where)
+    place.ledger.reopen()
     assert [out.step for out in place.tick()] == [2]
     assert gateway.trouble is None
-    newest.close()
 
 
 def test_two_gateways_on_one_subject_never_release_one_step_twice(place):
@@ -213,7 +205,7 @@ def test_an_entry_that_makes_no_sense_is_damage_although_its_hash_is_right(place
     rewritten(place, **changed)
     assert place.gateway.handle([Message("ada", "a0", NOON + 5, symbol="1.87")]) == []
     blocked = place.gateway.snapshot("ada")["chosen"]["blocked"]
-    assert "Entry 0 of subject 'ada' cannot be read: it is damaged" in blocked
+    assert "Entry 0 of subject 'ada' is damaged and cannot be read" in blocked
     assert place.gateway.trouble is None
     assert verify(place.ledger).fault is not None
     assert len(place.tick("bob", seconds=6)) == 1
@@ -226,7 +218,7 @@ def test_a_belief_that_cannot_be_holds_back_its_subject(place, belief):
     place.tick()
     rewritten(place, belief=belief)
     assert place.gateway.handle([Message("ada", "a0", NOON + 5, symbol="1.87")]) == []
-    assert "cannot be under this policy" in place.gateway.snapshot("ada")["chosen"]["blocked"]
+    assert "is not one over this policy's model" in place.gateway.snapshot("ada")["chosen"]["blocked"]
     assert len(place.tick("bob", seconds=6)) == 1
 
 
@@ -242,7 +234,7 @@ def test_pause_resume_and_stop(place):
     place.gateway.resume()
     assert place.tick() == []
     assert place.gateway.stopped
-    assert "Start it again" in str(place.gateway.trouble)
+    assert "Restart it" in str(place.gateway.trouble)
 
 
 def test_a_pause_also_holds_back_what_was_not_delivered(place):

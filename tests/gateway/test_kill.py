@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.gateway.ledger import Entry, standing_of
+from reticent.gateway.entry import Entry
 from reticent.gateway.messages import Outgoing
 from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.simulate import Drawn, line
 from reticent.gateway.sqlite import SqliteLedger
+from reticent.gateway.standing import standing_of
 from reticent.gateway.verify import verify
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.task import Task

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS, Entry
-from reticent.gateway.ledger import EVERYBODY, PAGE, LedgerTrouble, standing_of
+from reticent.gateway.ledger import EVERYBODY, LedgerTrouble
+from reticent.gateway.sql_ledger import PAGE
+from reticent.gateway.standing import standing_of
 from reticent.gateway.verify import verify
 from tests.gateway.places import chain, entry_after, fields_of
 
@@ -69,8 +71,8 @@ def test_nonsense_is_no_entry(changed, sentence):
         entry_after(None, **changed)
 
 
-def test_what_comes_back_is_what_was_written(place):
-    with place.open() as ledger:
+def test_what_comes_back_is_what_was_written(ledger_place):
+    with ledger_place.open() as ledger:
         assert ledger.last("ada") is None
         assert ledger.subjects() == []
         assert list(ledger.entries()) == []
@@ -78,13 +80,13 @@ def test_what_comes_back_is_what_was_written(place):
         assert ledger.append(written) == [True] * 7
         assert ledger.append([]) == []
         assert ledger.last("ada") == written[-1]
-    with place.open() as ledger:
+    with ledger_place.open() as ledger:
         assert list(ledger.entries("ada")) == written
         assert ledger.counts("ada") == ledger.counts("ada").__class__(entries=7, releases=6, sessions=2)
         assert ledger.counts("nobody").entries == 0
 
 
-def test_every_digit_is_kept(place):
+def test_every_digit_is_kept(ledger_place):
     rng = np.random.default_rng(0)
     last, written = None, []
     for _ in range(50):
@@ -94,18 +96,18 @@ def test_every_digit_is_kept(place):
         chances = tuple((rng.random(4) * 10.0 ** rng.integers(-320, 1, 4)).tolist())
         last = entry_after(last, chances=chances, belief=tuple(map(tuple, belief)), spent_bits=bits, time=seconds)
         written.append(last)
-    with place.open() as ledger:
+    with ledger_place.open() as ledger:
         ledger.append(written)
         assert [entry.hash for entry in ledger.entries()] == [entry.hash for entry in written]
         assert list(ledger.entries()) == written
 
 
-def test_what_is_held_stays_held_until_it_is_lifted(place):
-    with place.open() as ledger:
+def test_what_is_held_stays_held_until_it_is_lifted(ledger_place):
+    with ledger_place.open() as ledger:
         assert ledger.held(["ada"]) == {}
         ledger.hold("ada", "drift")
         ledger.hold(EVERYBODY, "paused")
-    with place.open() as ledger:
+    with ledger_place.open() as ledger:
         assert ledger.held(["ada", EVERYBODY, "bob"]) == {"ada": "drift", EVERYBODY: "paused"} == ledger.holds()
         # More than one question can name.
         assert ledger.held([*map(str, range(2 * PAGE)), "ada"]) == {"ada": "drift"}
@@ -115,8 +117,8 @@ def test_what_is_held_stays_held_until_it_is_lifted(place):
         assert ledger.subjects() == []
 
 
-def test_subjects_with_any_name_in_order_of_code_points(place):
-    with place.open() as ledger:
+def test_subjects_with_any_name_in_order_of_code_points(ledger_place):
+    with ledger_place.open() as ledger:
         written = {name: chain(name, 3) for name in NAMES}
         ledger.append([entry for entries in zip(*written.values(), strict=True) for entry in entries])
         assert ledger.subjects() == sorted(NAMES)
@@ -124,9 +126,9 @@ def test_subjects_with_any_name_in_order_of_code_points(place):
         assert ledger.last("ada ") == written["ada "][-1]
 
 
-def test_entries_are_streamed_page_by_page(place):
+def test_entries_are_streamed_page_by_page(ledger_place):
     written = chain("ada", 2 * PAGE + 3)
-    with place.open() as ledger:
+    with ledger_place.open() as ledger:
         ledger.append(written)
         reading = ledger.entries("ada")
         first = [next(reading) for _ in range(5)]
@@ -136,8 +138,8 @@ def test_entries_are_streamed_page_by_page(place):
         assert [*first, *reading] == [*written, *more]
 
 
-def test_a_number_can_be_taken_once(place):
-    with place.open() as ledger:
+def test_a_number_can_be_taken_once(ledger_place):
+    with ledger_place.open() as ledger:
         ada, bob = chain("ada", 3), chain("bob", 2)
         ledger.append(ada[:1])
         other = entry_after(ada[0], time=ada[1].time + 1)
@@ -147,8 +149,8 @@ def test_a_number_can_be_taken_once(place):
         assert list(ledger.entries()) == [ada[0], other, *bob]
 
 
-def test_what_is_there_already_counts_as_written(place):
-    with place.open() as ledger:
+def test_what_is_there_already_counts_as_written(ledger_place):
+    with ledger_place.open() as ledger:
         ada = chain("ada", 4)
         ledger.append(ada[:2])
         assert ledger.append(ada[:3]) == [True] * 3
@@ -158,19 +160,19 @@ def test_what_is_there_already_counts_as_written(place):
 
 
 @pytest.mark.parametrize("wrong", ["gap", "rewritten"])
-def test_who_knows_another_ledger_writes_nothing(place, wrong):
-    with place.open() as ledger:
+def test_who_knows_another_ledger_writes_nothing(ledger_place, wrong):
+    with ledger_place.open() as ledger:
         ada, bob = chain("ada", 5), chain("bob", 1)
         ledger.append(ada[:3])
         strange = ada[4] if wrong == "gap" else entry_after(entry_after(ada[1], time=ada[2].time + 1))
-        with pytest.raises(LedgerTrouble, match="an older copy was put back, or it was rewritten"):
+        with pytest.raises(LedgerTrouble, match="an older copy was restored, or the ledger was rewritten"):
             ledger.append([*bob, strange])
         assert list(ledger.entries()) == ada[:3]
         assert ledger.append([*bob, ada[3]]) == [True, True]
 
 
-def test_undelivered_until_marked(place):
-    with place.open() as ledger:
+def test_undelivered_until_marked(ledger_place):
+    with ledger_place.open() as ledger:
         ada, bob = chain("ada", 4), chain("bob", 2)
         assert ledger.undelivered().entries == []
         ledger.append([*bob, *ada])
@@ -179,15 +181,15 @@ def test_undelivered_until_marked(place):
         ledger.mark_delivered([ada[0]])
         ledger.mark_delivered([])
         assert ledger.undelivered().entries == [ada[3], *bob]
-    with place.open() as ledger:
+    with ledger_place.open() as ledger:
         assert ledger.undelivered().entries == [ada[3], *bob]
         ledger.mark_delivered([bob[0], ada[3], bob[1]])
         assert ledger.undelivered().entries == []
         assert list(ledger.entries()) == [*ada, *bob]
 
 
-def test_a_later_entry_does_not_vouch_for_an_earlier_one(place):
-    with place.open() as ledger:
+def test_a_later_entry_does_not_vouch_for_an_earlier_one(ledger_place):
+    with ledger_place.open() as ledger:
         ada = chain("ada", 4)
         ledger.append(ada)
         ledger.mark_delivered([ada[1]])
@@ -196,26 +198,26 @@ def test_a_later_entry_does_not_vouch_for_an_earlier_one(place):
         assert ledger.undelivered().entries == ada[1:]
         ledger.mark_delivered([ada[0], ada[1], ada[2]])
         assert ledger.undelivered().entries == ada[3:]
-        assert ledger.delivered_up_to(["ada", "bob"]) == {"ada": 2, "bob": -1}
+        assert ledger.undelivered_from(["ada", "bob"]) == {"ada": 3, "bob": 0}
 
 
-def test_trying_to_write_changes_nothing(place):
-    with place.open() as ledger:
+def test_trying_to_write_changes_nothing(ledger_place):
+    with ledger_place.open() as ledger:
         ledger.append(chain("ada", 2))
         ledger.hold(EVERYBODY, "paused")
         ledger.probe()
         ledger.probe()
         assert ledger.holds() == {EVERYBODY: "paused"}
         assert ledger.undelivered().entries == chain("ada", 2)
-    with place.open(read_only=True) as reader, pytest.raises(LedgerTrouble, match="cannot be written"):
+    with ledger_place.open(read_only=True) as reader, pytest.raises(LedgerTrouble, match="cannot be written"):
         reader.probe()
 
 
-def test_readers_read_meanwhile_and_cannot_write(place):
-    with place.open() as ledger:
+def test_readers_read_meanwhile_and_cannot_write(ledger_place):
+    with ledger_place.open() as ledger:
         ada = chain("ada", 3)
         ledger.append(ada[:1])
-        with place.open(read_only=True) as reader:
+        with ledger_place.open(read_only=True) as reader:
             assert reader.last("ada") == ada[0]
             ledger.append(ada[1:2])
             assert list(reader.entries()) == ada[:2]
@@ -226,33 +228,33 @@ def test_readers_read_meanwhile_and_cannot_write(place):
         assert ledger.append(ada[2:]) == [True]
 
 
-def test_nothing_is_read_where_nothing_is(place):
+def test_nothing_is_read_where_nothing_is(ledger_place):
     with pytest.raises(LedgerTrouble):
-        place.open(read_only=True)
+        ledger_place.open(read_only=True)
 
 
 @pytest.mark.parametrize(
     "statement", ["UPDATE entries SET time = 1", "DELETE FROM entries", "DELETE FROM entries WHERE number = 1"]
 )
-def test_entries_are_never_changed_or_removed(place, statement):
+def test_entries_are_never_changed_or_removed(ledger_place, statement):
     written = chain("ada", 3)
-    with place.open() as ledger:
+    with ledger_place.open() as ledger:
         ledger.append(written)
     with pytest.raises(Exception, match="entries are never"):
-        place.raw(statement)
-    with place.open() as ledger:
+        ledger_place.raw(statement)
+    with ledger_place.open() as ledger:
         assert list(ledger.entries()) == written
 
 
-def test_another_version_is_refused(place):
-    place.open().close()
-    place.new_version(99)
+def test_another_version_is_refused(ledger_place):
+    ledger_place.open().close()
+    ledger_place.new_version(99)
     for read_only in (False, True):
         with pytest.raises(LedgerTrouble, match=r"version .*99"):
-            place.open(read_only)
+            ledger_place.open(read_only)
 
 
-def test_one_thread_uses_it(place):
+def test_one_thread_uses_it(ledger_place):
     raised = []
 
     def use(call):
@@ -261,7 +263,7 @@ def test_one_thread_uses_it(place):
         except RuntimeError as error:
             raised.append(str(error))
 
-    ledger = place.open()
+    ledger = ledger_place.open()
     ledger.last("ada")
     for call in (
         lambda: ledger.append([entry_after(None)]),
@@ -279,8 +281,8 @@ def test_one_thread_uses_it(place):
     ledger.close()
 
 
-def test_who_opens_it_may_hand_it_over(place):
-    ledger, written = place.open(), []
+def test_who_opens_it_may_hand_it_over(ledger_place):
+    ledger, written = ledger_place.open(), []
     thread = threading.Thread(target=lambda: written.extend(ledger.append([entry_after(None)])))
     thread.start()
     thread.join()
@@ -289,8 +291,8 @@ def test_who_opens_it_may_hand_it_over(place):
     ledger.close()
 
 
-def test_what_is_closed_stays_closed(place):
-    ledger = place.open()
+def test_what_is_closed_stays_closed(ledger_place):
+    ledger = ledger_place.open()
     ledger.close()
     for call in (lambda: ledger.last("ada"), lambda: ledger.append([entry_after(None)])):
         with pytest.raises(RuntimeError, match="has been closed"):
@@ -317,22 +319,23 @@ EDITS = {
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("number", [0, 3])
-def test_an_edit_of_any_column_is_found(place, column, number):
-    with place.open() as ledger:
+def test_an_edit_of_any_column_is_found(ledger_place, column, number):
+    with ledger_place.open() as ledger:
         ledger.append([*chain("ada", 4), *chain("zoe", 2)])
-    place.unguarded(
-        f"UPDATE entries SET {column} = {place.mark} WHERE subject = 'ada' AND number = {number}", (EDITS[column],)
+    ledger_place.unguarded(
+        f"UPDATE entries SET {column} = {ledger_place.mark} WHERE subject = 'ada' AND number = {number}",
+        (EDITS[column],),
     )
-    with place.open(read_only=True) as ledger:
+    with ledger_place.open(read_only=True) as ledger:
         assert verify(ledger).fault is not None
 
 
-def test_what_is_damaged_is_not_gone_on_from(place):
-    with place.open() as ledger:
+def test_what_is_damaged_is_not_gone_on_from(ledger_place):
+    with ledger_place.open() as ledger:
         ledger.append([*chain("ada", 4), *chain("zoe", 2)])
-    place.unguarded("UPDATE entries SET spent_bits = 0 WHERE subject = 'ada' AND number = 3")
-    with place.open() as ledger:
-        with pytest.raises(LedgerTrouble, match=r"Entry 3 of subject 'ada' does not have the hash"):
+    ledger_place.unguarded("UPDATE entries SET spent_bits = 0 WHERE subject = 'ada' AND number = 3")
+    with ledger_place.open() as ledger:
+        with pytest.raises(LedgerTrouble, match=r"Entry 3 of subject 'ada' does not match its hash"):
             ledger.last("ada")
         assert ledger.last("zoe") is not None
 

@@ -23,10 +23,12 @@ from hypothesis.stateful import (
 )
 
 from reticent.gateway.holds import lift
-from reticent.gateway.ledger import EVERYBODY, Ledger, open_ledger
+from reticent.gateway.ledger import EVERYBODY, Ledger
 from reticent.gateway.messages import Message, Outgoing
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.runtime import Runtime
-from reticent.gateway.service import Gateway, Settings
+from reticent.gateway.service import Gateway
+from reticent.gateway.settings import Settings
 from reticent.gateway.verify import verify
 from reticent.problem.synthetic import two_binary_sensors
 from tests.gateway.parts import Clock, task, write_policy

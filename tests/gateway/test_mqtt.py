@@ -36,7 +36,7 @@ def test_many_subjects_end_to_end(tmp_path, mosquitto):
             for name in names:
                 outside.say(name)
         until(lambda: all(len(outside.releases(name)) == 5 for name in names))
-        until(lambda: not service.gateway._under_way)
+        until(lambda: len(service.gateway._outbox) == 0)
     for name in names:
         told = outside.releases(name)
         assert [out["step"] for out in told] == [0, 1, 2, 3, 4]

@@ -23,19 +23,6 @@ from tests.gateway.served import OURS, ask, pictures
 CHROMIUM = Path("/usr/bin/chromium")
 
 
-@pytest.fixture
-def place(tmp_path):
-    found = Place(tmp_path)
-    yield found
-    found.ledger.close()
-
-
-@pytest.fixture
-def page(place):
-    with closing(Page(place.gateway, port=0)) as found:
-        yield found
-
-
 @pytest.mark.parametrize("path", FILES)
 def test_files_are_served_with_strict_headers(page, path):
     status, headers, body = ask(page, path=path)

@@ -10,13 +10,14 @@ import pytest
 
 from reticent.errors import InputError
 from reticent.gateway import postgres as module
-from reticent.gateway.ledger import LedgerTrouble, open_ledger
+from reticent.gateway.ledger import LedgerTrouble
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.verify import verify
 from tests.gateway.places import DatabasePlace, chain, entry_after, with_source
 
 HAMMER = """
 import sys
-from reticent.gateway.ledger import open_ledger
+from reticent.gateway.opening import open_ledger
 from tests.gateway.places import entry_after
 
 where, name, limit, step = sys.argv[1], sys.argv[2], 60.0, 0.25
@@ -220,7 +221,7 @@ def test_a_role_without_rights_is_told(place, postgres):
 def test_other_peoples_tables_are_no_ledger(place, postgres):
     postgres.ask("CREATE SCHEMA reticent")
     for read_only in (False, True):
-        with pytest.raises(LedgerTrouble, match="holds no ledger of reticent"):
+        with pytest.raises(LedgerTrouble, match="is a database without a ledger of reticent"):
             place.open(read_only)
 
 

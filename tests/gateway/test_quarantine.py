@@ -11,9 +11,11 @@ from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS, Entry, row_of
 from reticent.gateway.export import read_entries, read_heads, write_export
 from reticent.gateway.holds import all_holds, lift
-from reticent.gateway.ledger import Damaged, LedgerTrouble, checked, open_ledger
+from reticent.gateway.ledger import Damaged, LedgerTrouble
 from reticent.gateway.messages import Message
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.repair import repair
+from reticent.gateway.sql_ledger import checked
 from reticent.gateway.verify import verify
 from tests.gateway.parts import Place
 from tests.gateway.places import FilePlace, chain, entry_after
@@ -36,13 +38,6 @@ DAMAGE = [
     ("hash", None),
     ("policy", 7),
 ]
-
-
-@pytest.fixture
-def place(tmp_path):
-    found = Place(tmp_path)
-    yield found
-    found.ledger.close()
 
 
 def broken(place, column, value, subject="ada"):
@@ -113,7 +108,7 @@ def test_it_is_mended_from_an_export_and_lifted_and_nothing_is_forgotten(place, 
     assert place.gateway.handle(says(place, "ada")) == []
     [hold] = all_holds(place.ledger, place.clock.now)
     assert hold.name == "ada"
-    assert "cannot be read: it is damaged" in hold.why
+    assert "is damaged and cannot be read" in hold.why
     with open_ledger(str(place.where), beside=True) as beside:
         with pytest.raises(Damaged):
             lift(beside, "ada", place.clock.now)
@@ -126,29 +121,22 @@ def test_it_is_mended_from_an_export_and_lifted_and_nothing_is_forgotten(place, 
 
 
 @pytest.mark.parametrize(("column", "value"), [("number", 77), ("subject", "nobody"), ("hash", "00"), ("time", 1.0)])
-def test_wherever_it_is_damaged_it_comes_back_to_its_place(place_of_either_kind, tmp_path, column, value):
+def test_wherever_it_is_damaged_it_comes_back_to_its_place(ledger_place, tmp_path, column, value):
     ada, bob = chain("ada", 4), chain("bob", 3)
-    with place_of_either_kind.open() as ledger:
+    with ledger_place.open() as ledger:
         ledger.append([*ada, *bob])
         write_export(ledger, tmp_path / "export.parquet")
-    mark = place_of_either_kind.mark
+    mark = ledger_place.mark
     statement = f"UPDATE entries SET {column} = {mark} WHERE subject = 'ada' AND number = 3"
-    place_of_either_kind.unguarded(statement, (value,))
-    with place_of_either_kind.open() as ledger:
+    ledger_place.unguarded(statement, (value,))
+    with ledger_place.open() as ledger:
         assert verify(ledger, heads=read_heads(tmp_path / "export.parquet")).fault is not None
         assert repair(ledger, read_entries(tmp_path / "export.parquet")).mended == ada[3:]
         assert list(ledger.entries()) == [*ada, *bob]
         assert verify(ledger).fault is None
     # The guard is back.
     with pytest.raises(Exception, match="never changed"):
-        place_of_either_kind.raw("UPDATE entries SET time = 0")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place_of_either_kind(request, tmp_path):
-    if request.param == "sqlite":
-        return FilePlace(str(tmp_path / "other.db"))
-    return request.getfixturevalue("postgres").place()
+        ledger_place.raw("UPDATE entries SET time = 0")
 
 
 def test_an_older_export_mends_nothing_that_it_does_not_hold(tmp_path):

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from reticent.gateway.holds import DRIFTED, PAUSED, lift
-from reticent.gateway.ledger import EVERYBODY, open_ledger
+from reticent.gateway.ledger import EVERYBODY
 from reticent.gateway.messages import Message
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.runtime import Runtime
-from reticent.gateway.service import Gateway, Settings
+from reticent.gateway.service import Gateway
+from reticent.gateway.settings import Settings
 from reticent.gateway.verify import verify
 from tests.gateway.parts import Clock, write_policy
 
@@ -44,9 +46,9 @@ class Pair:
 
 
 @pytest.fixture
-def pair(tmp_path, place):
+def pair(tmp_path, ledger_place):
     with ExitStack() as stack:
-        yield Pair(tmp_path, place.where, stack)
+        yield Pair(tmp_path, ledger_place.where, stack)
 
 
 def test_a_pause_of_one_is_a_pause_of_all(pair):
@@ -75,7 +77,7 @@ def test_idle_gateways_see_a_pause_too(pair):
 
 
 def test_who_tries_whether_the_ledger_can_be_written_erases_no_pause(pair, monkeypatch):
-    monkeypatch.setattr("reticent.gateway.service.SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr("reticent.gateway.writer.SECONDS_BETWEEN_TRIES", 0.0)
     one, other = pair.gateways
     assert pair.tell(1) == [(0, 0)]
     one.pause()

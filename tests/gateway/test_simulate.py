@@ -92,7 +92,7 @@ def test_recordings_are_played_stream_by_stream():
     person, stream = np.array([0] * 6 + [1] * 4), np.array([0, 0, 0, 0, 1, 1, 2, 2, 2, 2])
     source = Recorded(values, person, stream, Names(("ada", "bob"), ("arm", "hip"), (3, 2)))
     sent = []
-    play(source, Pace(readings=3), 0, sent.append, lambda seconds: None)
+    play(source, Pace(readings=3), None, sent.append, lambda seconds: None)
     rows = [[message.reading for message in messages if message.sensor == "arm"] for messages in sent]
     assert [[values[i, 0].tolist() for i in pair] for pair in ((0, 6), (1, 7), (2, 8))] == [
         [list(reading) for reading in moment] for moment in rows[:3]
@@ -146,7 +146,7 @@ def test_what_cannot_be_simulated_is_told(tmp_path):
         ({"problem": "synthetic", "subjects": 0}, "--subjects"),
         ({"problem": "synthetic", "episodes": -1}, "--episodes"),
         ({"problem": "synthetic", "seed": -1}, "--seed"),
-        ({"problem": "synthetic", "stays": 1.5}, "--stays is a chance from 0 to 1, not 1.5"),
+        ({"problem": "synthetic", "stays": 1.5}, "--stays must be a probability from 0 to 1; it is 1.5"),
         ({"problem": "synthetic", "data": tmp_path}, "reticent fit"),
         ({"problem": "synthetic", "pace": PaceOptions(speed=0.0)}, "--speed"),
         ({"problem": str(tmp_path / "none.json")}, "Cannot read"),
@@ -224,7 +224,7 @@ def test_visitors_come_and_go(tmp_path, monkeypatch):
     heard = _heard(visitors, 5)
     assert heard == names
     for _ in range(demo.SESSIONS):
-        place.gateway._tell({"kind": "stop", "subject": "visitor 2"})
+        place.gateway._events.tell({"kind": "stop", "subject": "visitor 2"})
     time.sleep(0.2)
     _heard(visitors, 20)
     assert _heard(visitors, 5) == names - {"visitor 2"} | {f"visitor {VISITORS + 1}"}

@@ -19,13 +19,14 @@ import pytest
 
 from reticent.gateway import sqlite
 from reticent.gateway.entry import Entry
-from reticent.gateway.ledger import Ledger, LedgerTrouble, open_ledger
+from reticent.gateway.ledger import Ledger, LedgerTrouble
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.verify import verify
 from tests.gateway.places import chain, entry_after, with_source
 
 WRITER = """
 import sys
-from reticent.gateway.ledger import open_ledger
+from reticent.gateway.opening import open_ledger
 from tests.gateway.places import chain, entry_after
 
 where, ada, bob = sys.argv[1:]
@@ -84,7 +85,7 @@ def test_every_transaction_is_synced(where):
 
 
 def test_one_process_writes(where):
-    with open_ledger(str(where)), pytest.raises(LedgerTrouble, match="Another gateway writes the ledger"):
+    with open_ledger(str(where)), pytest.raises(LedgerTrouble, match="Another gateway is writing the ledger"):
         open_ledger(str(where))
     open_ledger(str(where)).close()
 
@@ -92,7 +93,7 @@ def test_one_process_writes(where):
 def test_the_lock_dies_with_its_process(where):
     with _writer(where, "ada", "bob") as writer:
         assert writer.stdout.readline()
-        with pytest.raises(LedgerTrouble, match="Another gateway writes the ledger"):
+        with pytest.raises(LedgerTrouble, match="Another gateway is writing the ledger"):
             open_ledger(str(where))
         with open_ledger(str(where), read_only=True) as reader:
             assert newest(reader).number >= 2
@@ -169,7 +170,8 @@ def test_a_full_disk_is_told_and_left_again(where):
 FULL = """
 import resource, sys
 from reticent.gateway.entry import Entry
-from reticent.gateway.ledger import Ledger, LedgerTrouble, open_ledger
+from reticent.gateway.ledger import Ledger, LedgerTrouble
+from reticent.gateway.opening import open_ledger
 from tests.gateway.places import chain, entry_after
 
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -282,13 +284,13 @@ def _other_database(where):
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda where: where.write_bytes(b"no database at all, but some text" * 200), "is damaged or no ledger"),
+        (lambda where: where.write_bytes(b"no database at all, but some text" * 200), "is damaged, or not a ledger"),
         (lambda where: where.write_bytes(b""), "is empty"),
-        (_cut, "is damaged or no ledger"),
-        (_scrawl, "is damaged or no ledger"),
-        (_other_database, "is a database, but no ledger of reticent"),
-        (lambda where: (where.unlink(), where.mkdir()), "is no plain file"),
-        (lambda where: where.rename(where.with_name("x")) and where.symlink_to("x"), "is no plain file"),
+        (_cut, "is damaged, or not a ledger"),
+        (_scrawl, "is damaged, or not a ledger"),
+        (_other_database, "is an SQLite database, but not a ledger of reticent"),
+        (lambda where: (where.unlink(), where.mkdir()), "is not a regular file"),
+        (lambda where: where.rename(where.with_name("x")) and where.symlink_to("x"), "is not a regular file"),
     ],
 )
 def test_what_is_no_ledger_is_refused(where, damage, sentence):

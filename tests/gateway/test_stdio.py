@@ -245,9 +245,9 @@ def test_the_command_says_what_is_wrong(policy, tmp_path):
         ({}, "Give either a policy file"),
         ({"policy": tmp_path / "none.safetensors"}, "There is no policy file"),
         ({"policy": policy, "rest": -1.0}, "--rest"),
-        ({"policy": policy, "ledger": str(tmp_path)}, "no plain file"),
+        ({"policy": policy, "ledger": str(tmp_path)}, "not a regular file"),
         ({"policy": policy, "demo": True}, "Give either a policy file"),
-        ({"demo": True, "ledger": "mine.db"}, "leave --ledger"),
+        ({"demo": True, "ledger": "mine.db"}, "leave out --ledger"),
         ({"policy": policy, "home_assistant": True}, "--on mqtt"),
         ({"policy": policy, "page": (1, 2)}, "one port"),
     ]:

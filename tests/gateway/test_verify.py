@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from reticent.gateway import kernels
 from reticent.gateway.entry import COLUMNS, Entry, row_of
-from reticent.gateway.ledger import open_ledger
+from reticent.gateway.ledger import Head
+from reticent.gateway.opening import open_ledger
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.turns import What
 from reticent.gateway.verify import Fault, verify
@@ -249,7 +250,7 @@ def test_what_cannot_follow_is_found(written, number, changed, sentence):
 def test_the_end_and_whole_subjects_are_missed_only_with_a_witness(written):
     """A chain says nothing of what came after its end: an export kept elsewhere does."""
     ada, bob = chain("ada", 6), chain("bob", 2)
-    heads = {entries[0].subject: (entries[-1].number, entries[-1].hash) for entries in (ada, bob)}
+    heads = {entries[0].subject: Head(entries[-1].number, entries[-1].hash) for entries in (ada, bob)}
     whole, cut, alone = written(ada, bob), written(ada[:4], bob), written(ada)
     grown = written([*ada, entry_after(ada[-1])], bob, chain("eve", 1))
     assert all(verify(ledger).fault is None for ledger in (whole, cut, alone, grown))
@@ -266,7 +267,7 @@ def test_a_history_that_was_rewritten_whole_is_found_with_a_witness(written):
     ada = chain("ada", 6)
     forged = written(rechained(ada, 2, spent_bits=0.0))
     assert verify(forged).fault is None
-    fault = fault_in(forged, heads={"ada": (4, ada[4].hash)})
+    fault = fault_in(forged, heads={"ada": Head(4, ada[4].hash)})
     assert fault.number == 4
     assert "the ledger was rewritten" in fault.sentence
 

@@ -1,4 +1,4 @@
-"""What commands that talk to an MQTT broker share."""
+"""Options of commands that connect to an MQTT broker."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ HERE = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class BrokerOptions:
-    """With --on mqtt. Credentials come from RETICENT_MQTT_USERNAME and RETICENT_MQTT_PASSWORD, or from a file."""
+    """Used with --on mqtt. Credentials: RETICENT_MQTT_USERNAME and RETICENT_MQTT_PASSWORD, or --credentials."""
 
     broker: str = "localhost"
     """Host, or host:port, of the broker."""
@@ -29,15 +29,15 @@ class BrokerOptions:
     qos: int = 1
     """Quality of service: 0 at most once, 1 at least once, 2 exactly once."""
     tls: Path | None = None
-    """Talk by TLS to a broker whose certificate this authority (a PEM file) has signed."""
+    """Use TLS, and trust certificates signed by this authority (a PEM file)."""
     credentials: Path | None = None
-    """A file with the user name in the first line and the password in the second, that not everybody may read."""
+    """A file with user name and password on two lines; it must not be readable by all users."""
 
     def settings(self) -> "Broker":
-        """Where the broker is, and how to talk to it."""
+        """The broker's address, topics and credentials, checked."""
         from reticent.gateway.mqtt import Broker
 
-        host, port = _place(self.broker, PORT if self.tls is None else TLS_PORT)
+        host, port = _address(self.broker, PORT if self.tls is None else TLS_PORT)
         if self.tls is not None and not self.tls.is_file():
             raise InputError(f"--tls {str(self.tls)!r}: there is no such file.")
         username, password = self._credentials()
@@ -61,20 +61,20 @@ class BrokerOptions:
         return lines[0], lines[1]
 
 
-def _could_be_host(host: str) -> bool:
-    """Whether it can be asked for at all: names have parts of 1 to 63 characters between their dots."""
+def _is_host_name(host: str) -> bool:
+    """Whether the text can be resolved: labels between dots have 1 to 63 characters."""
     try:
         return bool(host.encode("idna"))
     except UnicodeError:
         return False
 
 
-def _place(broker: str, port: int) -> tuple[str, int]:
+def _address(broker: str, port: int) -> tuple[str, int]:
     """Host and port of "host", "host:port", "[::1]" or "[::1]:port"."""
     host, colon, digits = broker.rpartition(":")
     if not colon or broker.endswith("]"):
         host, digits = broker, str(port)
     host = host.removeprefix("[").removesuffix("]")
-    if not _could_be_host(host) or not digits.isdecimal() or not 0 < int(digits) < 65536:
-        raise InputError(f"--broker is host:port, not {broker!r}.")
+    if not _is_host_name(host) or not digits.isdecimal() or not 0 < int(digits) < 65536:
+        raise InputError(f"--broker must be host or host:port; it is {broker!r}.")
     return host, int(digits)

@@ -1,4 +1,4 @@
-"""`reticent ledger holds` and `reticent ledger repair`: the two that write. A gateway may use the ledger meanwhile."""
+"""`reticent ledger holds` and `reticent ledger repair`, which write to a ledger that a gateway may have open."""
 
 import json
 import time
@@ -12,11 +12,11 @@ from reticent.errors import InputError
 if TYPE_CHECKING:
     from reticent.gateway.ledger import Ledger
 
-NOBODY = "Say whom to lift: --subject NAME, --everybody (a pause), or --clock (all who are ahead of this clock)."
+WHICH = "`holds lift` needs one of --subject NAME, --everybody (a pause), --clock (all that are ahead of this clock)."
 
 
 def list_holds(ledger: "Ledger", as_json: bool) -> None:
-    """Print of whom nothing is released, and why."""
+    """Print all holds, with their reasons."""
     from reticent.gateway.holds import all_holds
 
     found = list(all_holds(ledger, time.time()))
@@ -30,12 +30,12 @@ def list_holds(ledger: "Ledger", as_json: bool) -> None:
 
 
 def lift_holds(ledger: "Ledger", subject: str | None, everybody: bool, clock: bool) -> None:
-    """Release again of one subject, of everybody, or of all who are ahead of the clock."""
+    """Lift the hold of one subject, of everybody, or of all subjects that are ahead of the clock."""
     from reticent.gateway.holds import lift
     from reticent.gateway.ledger import EVERYBODY
 
     if sum((subject is not None, everybody, clock)) != 1:
-        raise InputError(NOBODY)
+        raise InputError(WHICH)
     now = time.time()
     names = [subject] if subject is not None else [EVERYBODY] if everybody else list(_ahead(ledger, now))
     for name in names:
@@ -46,12 +46,12 @@ def lift_holds(ledger: "Ledger", subject: str | None, everybody: bool, clock: bo
 
 
 def repair_ledger(ledger: "Ledger", export: Path | None) -> None:
-    """Write damaged entries anew from an export; exit code 1 where it does not fit."""
+    """Overwrite damaged entries from an export; exit code 1 if it does not fit the ledger."""
     from reticent.gateway.export import read_entries
     from reticent.gateway.repair import repair
 
     if export is None:
-        raise InputError("Say from what to repair: --against EXPORT, written by `reticent ledger export`.")
+        raise InputError("`reticent ledger repair` needs --against EXPORT, a file written by `reticent ledger export`.")
     found = repair(ledger, read_entries(export))
     for sentence in found.refused:
         print(sentence)
@@ -59,8 +59,10 @@ def repair_ledger(ledger: "Ledger", export: Path | None) -> None:
         print("Nothing was changed: the export is of another ledger, or this one was rewritten.")
         raise SystemExit(1)
     for entry in found.mended:
-        print(f"Entry {entry.number} of {_shown(entry.subject)} is as it was written.")
-    print(f"Entries mended: {len(found.mended):,}. Now `reticent ledger verify`, then `reticent ledger holds lift`.")
+        print(f"Entry {entry.number} of {_shown(entry.subject)} was restored.")
+    print(
+        f"Entries repaired: {len(found.mended):,}. Next: `reticent ledger verify`, then `reticent ledger holds lift`."
+    )
 
 
 def _shown(name: str) -> str:

@@ -36,29 +36,29 @@ ALL_OPTIONS = sorted(set().union(*OPTIONS.values()))
 
 @dataclass(frozen=True)
 class LedgerCommand:
-    """Look at a gateway's ledger, check it, write it as a table, or mend it. A gateway may use it meanwhile."""
+    """Show, verify, export or repair a gateway's ledger, or list and lift its holds. A gateway may use it meanwhile."""
 
     do: Annotated[Positional[Do], arg(metavar="show|verify|export|holds|repair")]
-    """Show who is in it; verify that it is whole; export it for audits and as a witness kept elsewhere; list or lift
-    holds; repair damaged entries from an export."""
+    """show: its subjects; verify: its integrity; export: a table for audits, also to verify against later; holds: list
+    or lift them; repair: damaged entries from an export."""
     where: Annotated[Positional[str], arg(metavar="LEDGER")]
-    """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`,
-    what to do with them comes first: list or lift."""
+    """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`:
+    `list` or `lift`, then the ledger."""
     held_in: Annotated[Positional[str | None], arg(metavar="[LEDGER]")] = None
     """The ledger after `holds list` or `holds lift`."""
     subject: str | None = None
-    """Show or export this subject only, or lift what holds it."""
+    """Show or export this subject only, or lift its hold."""
     everybody: bool = False
     """Lift a pause."""
     clock: bool = False
-    """Lift everybody whose newest entry is ahead of this machine's clock, which must be right."""
+    """Lift all subjects whose newest entry is ahead of this machine's clock, which must be right."""
     policy: Path | None = None
-    """Verify with this policy file: every belief is recomputed, and the bound checked over all sessions. Show with it
-    who has nothing left to say; by default with the file that the ledger was made beside."""
+    """verify: recompute every belief with this policy file, and check the bound over all sessions. show: tell which
+    subjects have nothing left to say; by default with the policy file beside the ledger."""
     against: Path | None = None
-    """Verify against an earlier export: nothing of it may be gone or rewritten. Or repair from it."""
+    """verify: check that nothing of this earlier export is gone or rewritten. repair: take entries from it."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
-    """Export to this file; its ending says the format: .parquet or .jsonl."""
+    """Export to this file, in the format of its suffix: .parquet or .jsonl."""
     json: bool = False
     """Print one JSON object."""
 
@@ -66,19 +66,21 @@ class LedgerCommand:
         """Open it and do what is asked."""
         for name in ALL_OPTIONS:
             if getattr(self, name) not in (None, False) and name not in OPTIONS[self.do]:
-                raise InputError(f"--{name} does not go with `ledger {self.do}`.")
+                raise InputError(f"--{name} is not an option of `reticent ledger {self.do}`.")
         if (self.held_in is not None) != (self.do == "holds") or (self.held_in and self.where not in ("list", "lift")):
             how = "holds list LEDGER, or holds lift LEDGER" if self.do == "holds" else f"{self.do} LEDGER"
             raise InputError(f"Write `reticent ledger {how}`.")
-        do = {"show": self._show, "verify": self._verify, "export": self._export, "holds": self._holds}
-        do.get(self.do, self._repair)()
+        if self.held_in is not None:
+            self._holds(self.held_in)
+        else:
+            do = {"show": self._show, "verify": self._verify, "export": self._export}
+            do.get(self.do, self._repair)()
 
-    def _holds(self) -> None:
+    def _holds(self, where: str) -> None:
         from reticent.cli.holds import lift_holds, list_holds
 
-        assert self.held_in is not None
         lifts = self.where == "lift"
-        with _opened(self.held_in, beside=lifts) as ledger:
+        with _opened(where, beside=lifts) as ledger:
             if lifts:
                 self._check_subject(ledger)
                 lift_holds(ledger, self.subject, self.everybody, self.clock)
@@ -105,7 +107,7 @@ class LedgerCommand:
             _print_overview(found)
 
     def _policy_for_show(self) -> "Runtime | None":
-        """The policy that says what comes next: as given, or where `serve` looks for the ledger of a policy."""
+        """The policy that tells which subjects have nothing left: as given, or the file beside the ledger."""
         from reticent.gateway.runtime import Runtime
 
         if self.policy is not None:
@@ -120,7 +122,7 @@ class LedgerCommand:
 
     def _check_subject(self, ledger: "Ledger") -> None:
         if self.subject is not None and not ledger.counts(self.subject).entries:
-            raise InputError(f"There is no subject {self.subject!r} in the ledger.")
+            raise InputError(f"The ledger has no subject {self.subject!r}. `reticent ledger show` lists all.")
 
     def _verify(self) -> None:
         from reticent.gateway.export import read_heads
@@ -144,17 +146,15 @@ class LedgerCommand:
         from reticent.gateway.sessions import ASSUMPTION
 
         if verdict.fault is not None:
-            print(f"NOT whole: {verdict.fault.sentence}")
+            print(f"FAIL: {verdict.fault.sentence}")
             return
-        print(
-            f"Whole: {verdict.subjects:,} subjects, {verdict.entries:,} entries; chains, numbers and times are right."
-        )
+        print(f"PASS: {verdict.subjects:,} subjects, {verdict.entries:,} entries; chains, numbers and times are right.")
         if verdict.clocks_set_back:
-            print(f"Times count anew from {verdict.clocks_set_back:,} stops on, made by hand after a clock was ahead.")
+            print(f"Clocks set back by an operator: {verdict.clocks_set_back:,} stops from which times start again.")
         if self.policy is not None:
             print(
                 "Every belief follows from what was sent, and none reaches the bound: the highest confidence is "
-                f"{verdict.highest_confidence}, the most bits {verdict.most_bits}."
+                f"{verdict.highest_confidence}, the most bits spent {verdict.most_bits}."
             )
         if self.against is not None:
             print("Everything in the export is still there.")
@@ -164,7 +164,7 @@ class LedgerCommand:
         from reticent.gateway.export import ENDINGS, write_export
 
         if self.out is None or self.out.suffix.lower() not in ENDINGS:
-            raise InputError(f"Say where to write: -o FILE that ends in {' or '.join(ENDINGS)}.")
+            raise InputError(f"`reticent ledger export` needs -o FILE with the suffix {' or '.join(ENDINGS)}.")
         check_writable(self.out)
         with _opened(self.where) as ledger, console().status("Exporting ..."):
             self._check_subject(ledger)
@@ -177,8 +177,9 @@ class LedgerCommand:
 
 @contextmanager
 def _opened(where: str, beside: bool = False) -> "Iterator[Ledger]":
-    """The ledger, for reading or beside a gateway for mending; its trouble is the user's to mend."""
-    from reticent.gateway.ledger import LedgerTrouble, open_ledger
+    """The ledger, read-only, or `beside` a gateway for lifting holds and repairs; trouble is raised as InputError."""
+    from reticent.gateway.ledger import LedgerTrouble
+    from reticent.gateway.opening import open_ledger
 
     try:
         with open_ledger(where, read_only=not beside, beside=beside) as ledger:
@@ -188,7 +189,7 @@ def _opened(where: str, beside: bool = False) -> "Iterator[Ledger]":
 
 
 def _overview(ledger: "Ledger", subject: str, runtime: "Runtime | None") -> dict[str, Any]:
-    """Where a subject stands. Only the newest entry is read whole; `verify` reads all."""
+    """Summary of a subject, from its newest entry; `verify` reads all entries."""
     from reticent.gateway.ledger import LedgerTrouble
 
     counts, entry, trouble = ledger.counts(subject), None, None
@@ -212,10 +213,10 @@ def _overview(ledger: "Ledger", subject: str, runtime: "Runtime | None") -> dict
 
 
 def _exhausted(entry: "Entry", runtime: "Runtime | None") -> bool | None:
-    """Whether nothing is left to say; None if that takes another policy file to tell."""
+    """Whether nothing is left to say; None if that cannot be told without the entry's policy."""
     import numpy as np
 
-    from reticent.gateway.ledger import standing_of
+    from reticent.gateway.standing import standing_of
 
     if entry.symbol is not None:
         return False
@@ -226,7 +227,7 @@ def _exhausted(entry: "Entry", runtime: "Runtime | None") -> bool | None:
 
 
 def _now(each: dict[str, Any]) -> str:
-    """What a subject does, as far as the ledger tells."""
+    """The state of a subject, as far as the ledger tells."""
     if each["resting"] is None:
         return "?"
     if not each["resting"]:
@@ -253,7 +254,7 @@ def _print_overview(found: list[dict[str, Any]]) -> None:
             escape(shown(each["subject"])),
             f"{each['sessions']:,}",
             f"{each['releases']:,}",
-            # Rounded down: rounding must not look like a crossing.
+            # Rounded down: a confidence below the bound must not be printed as the bound.
             f"{math.floor(round(1e6 * each['confidence'], 3)) / 1e6:.6f}" if known else "?",
             f"{each['spent_bits']:.6f}" if known else "?",
             last.strftime("%Y-%m-%d %H:%M") if last else "?",
@@ -274,5 +275,5 @@ def _print_overview(found: list[dict[str, Any]]) -> None:
 
 
 def shown(name: str) -> str:
-    """A name that came from outside, safe to print."""
+    """A name from outside, with control characters escaped."""
     return name if name.isprintable() else ascii(name)

@@ -35,7 +35,7 @@ class Serve:
     ledger: str | None = None
     """The ledger: a file, or postgresql://user@host/database; by default beside the policy."""
     on: Literal["stdio", "mqtt"] = "stdio"
-    """Lines of JSON on standard input and output, or an MQTT broker."""
+    """JSON lines on standard input and output, or an MQTT broker."""
     mqtt: Annotated[BrokerOptions, arg(name="")] = field(default_factory=BrokerOptions)
     home_assistant: bool = False
     """Announce subjects to Home Assistant, by MQTT discovery."""
@@ -44,18 +44,18 @@ class Serve:
     stale: float = 30.0
     """Drop readings that are older than this many seconds."""
     subjects: int = 10_000
-    """Subjects kept in memory; others come back from the ledger."""
+    """Subjects kept in memory; others are restored from the ledger."""
     no_drift_check: bool = False
-    """Go on releasing of subjects whom the model does not fit."""
+    """Keep releasing readings of subjects that the model does not fit."""
     page: Annotated[tuple[int, ...] | None, arg(metavar="[PORT]")] = None
-    """Show what happens on a page, on port 8470 or another."""
+    """Serve a page that shows the gateway live, on port 8470 or this one."""
     page_host: str = "127.0.0.1"
-    """Serve the page on this address; one that others can reach needs the token that is printed."""
+    """Address to serve the page on; beyond this machine the page needs the token that is printed."""
     demo: bool = False
-    """Run on a made-up problem with made-up visitors and a ledger that is thrown away."""
+    """Run a made-up problem with simulated visitors and a temporary ledger."""
 
     def run(self) -> None:
-        """Serve until the input ends, the page's stop, SIGTERM or Ctrl-C."""
+        """Serve until the input ends, the page's stop button, SIGTERM or Ctrl-C."""
         self._check()
         broker = self.mqtt.settings() if self.on == "mqtt" else None
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
@@ -74,9 +74,9 @@ class Serve:
 
     def _check(self) -> None:
         if (self.policy is None) != self.demo:
-            raise InputError("Give either a policy file, or --demo to look at one that is there for that.")
+            raise InputError("Give either a policy file or --demo.")
         if self.demo and (self.ledger or self.on == "mqtt"):
-            raise InputError("--demo brings its own ledger and sensors: leave --ledger and --on away.")
+            raise InputError("--demo has its own ledger and sensors: leave out --ledger and --on.")
         if self.page is not None and len(self.page) > 1:
             raise InputError("--page takes one port.")
         if self.home_assistant and self.on != "mqtt":
@@ -86,10 +86,12 @@ class Serve:
     def _gateway(self) -> "Iterator[Gateway]":
         """The gateway on its ledger, which is closed afterwards."""
         from reticent.gateway.demo import POLICY, REST_SECONDS
-        from reticent.gateway.ledger import LedgerTrouble, open_ledger
+        from reticent.gateway.ledger import LedgerTrouble
+        from reticent.gateway.opening import open_ledger
         from reticent.gateway.runtime import Runtime
-        from reticent.gateway.service import Gateway, Settings
+        from reticent.gateway.service import Gateway
         from reticent.gateway.sessions import ASSUMPTION
+        from reticent.gateway.settings import Settings
 
         policy = self.policy or POLICY
         rest = REST_SECONDS if self.demo else self.rest
@@ -121,14 +123,14 @@ class Serve:
             return serve_stdio(gateway, sys.stdin.fileno(), sys.stdout.fileno(), lambda: ending.asked)
         from reticent.gateway.demo import Visitors
 
-        # A second's work that visitors need not wait for.
+        # Takes about a second: in a thread, so that the demo starts at once.
         threading.Thread(target=_tell_of_visitors, name="forecast", daemon=True).start()
         with contextlib.closing(Visitors(gateway)) as visitors:
             return serve_stdio(gateway, visitors.readings, sys.stdout.fileno(), lambda: ending.asked)
 
 
 def _tell_of_visitors() -> None:
-    """How often the demo's visitors go on doing the same, and what that tells a provider who knows when."""
+    """Print how often the useful value of visitors stays, and what a provider who knows when would learn."""
     from reticent.gateway.demo import POLICY, SESSIONS
     from reticent.gateway.forecast import forecast
     from reticent.gateway.runtime import Runtime
@@ -140,7 +142,7 @@ def _tell_of_visitors() -> None:
 
 
 class Ending(contextlib.AbstractContextManager["Ending"]):
-    """The first SIGTERM or Ctrl-C asks for the end, so that what was begun is finished; a second one does not wait."""
+    """The first SIGTERM or Ctrl-C asks for an orderly end; the second interrupts at once."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -25,7 +25,7 @@ ENDING = ".safetensors"
 
 @dataclass(frozen=True)
 class PaceOptions:
-    """How fast."""
+    """How fast readings are sent."""
 
     interval: float = 1.0
     """Seconds between two readings of a sensor."""
@@ -34,50 +34,52 @@ class PaceOptions:
     pause: float = 60.0
     """Seconds of silence between episodes: no less than the gateway's --rest."""
     speed: float = 1.0
-    """So many times faster; give the gateway's --rest divided by it."""
+    """Factor by which everything is faster; divide the gateway's --rest by it, too."""
 
 
 @dataclass(frozen=True)
 class Simulate:
-    """Play sensors that are not there: `reticent simulate synthetic | reticent serve policy.safetensors`."""
+    """Simulate sensors: `reticent simulate synthetic | reticent serve policy.safetensors`."""
 
     problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
     """A policy file, a JSON problem file, or `synthetic`: readings are drawn from its model."""
     subjects: int = 5
-    """How many people."""
+    """Number of simulated people."""
     episodes: int = 10
-    """Episodes of everybody; 0 goes on until it is ended."""
+    """Episodes of each person; 0 for no end."""
     pace: Annotated[PaceOptions, arg(name="")] = field(default_factory=PaceOptions)
     data: Path | None = None
-    """For a fitted model: play the recordings in this folder, readings and all, instead of drawing."""
+    """For a fitted model: replay the recordings in this folder instead of drawing readings."""
     map: Path | None = None
     """With --data: the TOML file that says what the columns are (table, smoking)."""
     on: Literal["stdio", "mqtt"] = "stdio"
     """Lines of JSON on standard output, or an MQTT broker."""
     mqtt: Annotated[BrokerOptions, arg(name="")] = field(default_factory=BrokerOptions)
     seed: int = 0
-    """Seed of people and readings."""
+    """Random seed of people and readings."""
     stays: float = STAYS
-    """Chance that a person's useful value stays the same in the next episode; recordings have their own (--data)."""
+    """Probability that a person's useful value stays the same in the next episode; not for recordings (--data)."""
 
     def run(self) -> None:
-        """Play until the episodes are over, or nobody listens."""
+        """Send readings until the episodes are over or the reader has gone."""
         from reticent.gateway.simulate import Pace, play
 
         check_seed(self.seed)
         if self.subjects < 1 or self.episodes < 0:
-            raise InputError("--subjects is at least 1, and --episodes at least 0.")
+            raise InputError(
+                f"--subjects must be at least 1 and --episodes at least 0; they are {self.subjects}, {self.episodes}."
+            )
         if self.map is not None and self.data is None:
-            raise InputError("--map goes with --data.")
-        source, pace = self._source(), Pace(**vars(self.pace))
+            raise InputError("--map needs --data.")
+        source, pace, episodes = self._source(), Pace(**vars(self.pace)), self.episodes or None
         self._tell()
         if self.on == "mqtt":
             import asyncio
 
             from reticent.gateway.mqtt import publish_all
 
-            return asyncio.run(publish_all(self.mqtt.settings(), lambda send: play(source, pace, self.episodes, send)))
-        return play(source, pace, self.episodes, _print)
+            return asyncio.run(publish_all(self.mqtt.settings(), lambda send: play(source, pace, episodes, send)))
+        return play(source, pace, episodes, _print)
 
     def _source(self) -> "Source":
         from reticent.gateway.simulate import Drawn
@@ -123,9 +125,11 @@ def _print(messages: "list[Message]") -> None:
         sys.stdout.buffer.write(b"".join(line(message, time.time()) + b"\n" for message in messages))
         sys.stdout.buffer.flush()
     except OSError as error:
-        # What is left in the buffer goes nowhere, and says nothing about it at the end.
+        # The rest of the buffer goes to /dev/null, so that flushing it at exit raises nothing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             # The gateway has ended.
             raise SystemExit(0) from None
-        raise InputError(f"The readings cannot be written ({error.strerror}). Make room, and start again.") from None
+        raise InputError(
+            f"The readings cannot be written ({error.strerror}). Check the disk, and start again."
+        ) from None

@@ -1,8 +1,8 @@
-"""A made-up problem in everyday words, for looking at a gateway without any hardware.
+"""The demo: a made-up problem with simulated visitors, to see a gateway at work without any hardware.
 
-A wristband and a phone should tell whether somebody sits, stands or walks, and not whether they smoke. Readings are
-strengths of movement from 1 to 12. The wrist tells most, and of both: smoking moves it. The phone
-tells less, and of the useful thing only.
+A wristband and a phone should tell whether somebody sits, stands or walks (useful), but not whether they smoke
+(secret). Readings are strengths of movement from 1 to 12. The wristband's depend on both; the phone's are noisier, and
+depend on the useful value only.
 """
 
 import os
@@ -13,14 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+from reticent.gateway.events import Event
 from reticent.gateway.messages import Message
-from reticent.gateway.service import Event, Gateway
+from reticent.gateway.service import Gateway
 from reticent.gateway.simulate import Drawn, Pace, line, play
 from reticent.problem.model import ReleaseModel
 
 STRENGTHS = 12
 USEFUL = ("sitting", "standing", "walking")
-# Per sensor: the mean strength sitting, standing and walking; how much smoking adds; the deviation.
+# Per sensor: mean strength when sitting, standing, walking; what smoking adds to each; standard deviation.
 SENSORS = {
     "wrist accelerometer": ((3.0, 4.0, 8.5), (0.7, 0.6, 0.5), 1.3),
     "wrist gyroscope": ((2.5, 5.0, 8.5), (1.8, 1.5, 1.2), 1.1),
@@ -52,9 +53,9 @@ def demo_model() -> ReleaseModel:
 
 
 class Visitors:
-    """People who come, stay for some sessions and leave; their sensors write to one end of a pipe.
+    """Simulated people who stay for some sessions each; their sensors write to a pipe, read from `readings`.
 
-    They notice when a session ends, and go on to do something else or, now and then, the same.
+    When a session ends, the visitor's useful value is drawn anew or, with probability STAYS, kept.
     """
 
     def __init__(self, gateway: Gateway, seed: int | None = None) -> None:
@@ -69,7 +70,7 @@ class Visitors:
         self._thread.start()
 
     def close(self) -> None:
-        """Everybody leaves."""
+        """End the simulation and close the pipe."""
         self._leave.set()
         self._unsubscribe()
         os.close(self.readings)
@@ -81,7 +82,7 @@ class Visitors:
 
     def _speak(self) -> None:
         try:
-            play(self._source, PACE, 0, self._write, self._wait)
+            play(self._source, PACE, None, self._write, self._wait)
         except OSError:
             pass  # Nobody listens any more.
         finally:
@@ -97,7 +98,7 @@ class Visitors:
             self._next(self._ended.popleft())
 
     def _next(self, name: str) -> None:
-        """What a visitor does after a session: something else or the same, or make room for the next one."""
+        """Begin the visitor's next session or, after SESSIONS of them, replace it by a new visitor."""
         self._sessions[name] += 1
         if self._sessions[name] < SESSIONS:
             return self._source.change(name)

@@ -1,28 +1,32 @@
-"""A ledger as a table for others, JSON lines or Parquet: streamed, with the columns of docs/traces.md that apply."""
+"""Exports of a ledger as JSON lines or Parquet: streamed, with the columns of docs/traces.md that apply."""
 
 import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from reticent.errors import InputError
 from reticent.gateway.entry import COLUMNS, NONSENSE, REALS, Entry, entry_of, row_of
-from reticent.gateway.ledger import NO_HEAD, Head, Ledger
+from reticent.gateway.ledger import Head, Ledger
 
 ENDINGS = (".parquet", ".jsonl")
 ROWS_AT_ONCE = 2**16
 
 
 def write_export(ledger: Ledger, path: Path, subject: str | None = None) -> int:
-    """Write all entries, or those of one subject; returns how many. Whole or not at all, readable by the owner only."""
+    """Write all entries, or those of one subject; returns how many.
+
+    The file is written to a temporary file, then renamed; only its owner may read it.
+    """
     lines, table = (path.with_name(path.name + ending) for ending in (".lines", ".writing"))
     with contextlib.ExitStack() as stack:
-        for neighbour in (lines, table):
-            neighbour.unlink(missing_ok=True)
-            os.close(os.open(neighbour, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            stack.callback(neighbour.unlink, missing_ok=True)
+        for temporary in (lines, table):
+            temporary.unlink(missing_ok=True)
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            stack.callback(temporary.unlink, missing_ok=True)
         written = _write_lines(ledger, lines, subject)
         if path.suffix.lower() == ".parquet":
             _write_parquet(lines, table)
@@ -35,27 +39,28 @@ def write_export(ledger: Ledger, path: Path, subject: str | None = None) -> int:
 def read_heads(path: Path) -> dict[str, Head]:
     """Number and hash of each subject's newest entry in an export."""
     heads: dict[str, Head] = {}
-    with _told(path):
+    with _explained(path):
         for subject, number, digest in _rows(path, ("subject", "number", "hash")):
-            heads[_text(subject)] = max(heads.get(subject, NO_HEAD), (int(number), _text(digest)))
+            head = Head(int(number), _text(digest))
+            heads[_text(subject)] = max(heads.get(subject, head), head)
     if not heads:
         raise InputError(f"The export {str(path)!r} holds no entries.")
     return heads
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
-    """The entries of an export, each of which must have the hash that was written with it."""
-    with _told(path):
+    """The entries of an export; raises if one does not match its hash."""
+    with _explained(path):
         for row in _rows(path, COLUMNS):
             entry, stored = entry_of(row)
             if entry.hash != stored:
-                raise ValueError("its entries do not have their hashes")
+                raise ValueError("an entry does not match its hash")
             yield entry
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What is wrong with an export, as a sentence."""
+def _explained(path: Path) -> Iterator[None]:
+    """Raise what is wrong with an export as an `InputError`."""
     try:
         yield
     except (OSError, KeyError, *NONSENSE) as error:
@@ -65,23 +70,22 @@ def _told(path: Path) -> Iterator[None]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is expected")
+        raise ValueError("a string is expected")
     return value
 
 
 def _write_lines(ledger: Ledger, path: Path, subject: str | None) -> int:
-    written, episode, before = 0, -1, None
+    written, sessions = 0, groupby(ledger.entries(subject), lambda entry: (entry.subject, entry.session))
     with path.open("w", encoding="utf-8") as file:
-        for entry in ledger.entries(subject):
-            episode += (entry.subject, entry.session) != before
-            before = entry.subject, entry.session
-            file.write(json.dumps(_row(entry, episode)) + "\n")
-            written += 1
+        for episode, (_, entries) in enumerate(sessions):
+            for entry in entries:
+                file.write(json.dumps(_row(entry, episode)) + "\n")
+                written += 1
     return written
 
 
 def _row(entry: Entry, episode: int) -> dict[str, Any]:
-    """All columns of the ledger, so that whoever has the export can recompute what it says, and two more."""
+    """All columns of the ledger, so that the export alone can be verified, plus `episode` and `confidence`."""
     return {"episode": episode, **dict(zip(COLUMNS, row_of(entry), strict=True)), "confidence": entry.confidence}
 
 

@@ -1,34 +1,32 @@
-"""What must be right before anything is released, and the sentences that say how to mend it."""
+"""Troubles: what must be right before anything is released, and what the operator is told if it is not."""
 
 import hashlib
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, get_args
 
 from reticent.gateway.holds import STARTS_ANEW
-from reticent.gateway.ledger import LedgerTrouble
-from reticent.gateway.subjects import Place
 
 _log = logging.getLogger("reticent.gateway")
 
-# The first one that holds comes first in what is shown.
-KINDS = ("stopped", "paused", "policy", "clock", "ledger", "broker")
-STOPPED = "The gateway was stopped: nothing is released any more. Start it again with `reticent serve`."
+# In the order in which they are shown.
+Kind = Literal["stopped", "paused", "policy", "clock", "ledger", "broker"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+STOPPED = "The gateway was stopped: nothing is released any more. Restart it with `reticent serve`."
 
 
 class Troubles:
-    """Why nothing is released now. Every change is logged once, and told."""
+    """Why nothing is released now, at most one sentence of each kind. Every change is logged and calls `tell`."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        self._now: dict[str, str] = {}
+        self._now: dict[Kind, str] = {}
         self._tell = tell
 
-    def put(self, kind: str, sentence: str | None) -> None:
-        """This is the trouble of this kind now, or none."""
-        assert kind in KINDS
+    def put(self, kind: Kind, sentence: str | None) -> None:
+        """Set the trouble of this kind, or clear it with None."""
         if self._now.get(kind) == sentence:
             return
         if sentence is None:
@@ -39,22 +37,23 @@ class Troubles:
             _log.warning("Nothing is released. %s", sentence)
         self._tell()
 
-    def has(self, kind: str) -> bool:
+    def has(self, kind: Kind) -> bool:
         """Whether there is trouble of this kind."""
         return kind in self._now
 
-    def beside(self, *kinds: str) -> bool:
-        """Whether there is trouble of any other kind."""
-        return bool(self._now.keys() - set(kinds))
+    @property
+    def all_but_ledger_right(self) -> bool:
+        """Whether there is no trouble, except perhaps with the ledger: whether that is over is tried by using it."""
+        return not self._now.keys() - {"ledger"}
 
     @property
     def sentence(self) -> str | None:
-        """All of them, the worst first."""
+        """All of them, in the order of KINDS."""
         return " ".join(self._now[kind] for kind in KINDS if kind in self._now) or None
 
 
 class PolicyFileGuard:
-    """Is the policy file still the one that was loaded? Read again only when something about the file changed."""
+    """Checks that the policy file is still the one that was loaded; hashes it again only if its metadata changed."""
 
     def __init__(self, path: Path, digest: str) -> None:
         self._path, self._digest = path, digest
@@ -77,30 +76,18 @@ class PolicyFileGuard:
     @property
     def _mend(self) -> str:
         return (
-            f"Put the file with SHA-256 {self._digest[:12]}... back, and releases go on by themselves; to use another "
-            f"policy, start the gateway anew with a ledger of its own; {STARTS_ANEW}"
+            f"Restore the file with SHA-256 {self._digest[:12]}..., and releases go on by themselves; to use another "
+            f"policy, restart the gateway with a new ledger; {STARTS_ANEW}"
         )
 
 
 def clock_trouble(now: float, newest: float) -> str | None:
-    """What is wrong if the clock is behind what this gateway has seen on it."""
+    """What is wrong if the clock is behind a time that this gateway has already read from it."""
     if now >= newest:
         return None
     moment = datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
     return (
         f"The clock went back: it was {moment} before. Set the clock right; releases go on by themselves once it is "
-        "past that. If it is right now and was ahead before, start the gateway again and lift what is ahead: "
-        "`reticent ledger holds`."
-    )
-
-
-def no_older(name: str, known: Place, found: Place) -> Place:
-    """The place that a ledger says, if it says no less than was known; else an older copy was put in its place."""
-    if (found.number, found.hash) == (known.number, known.hash):
-        return known
-    if found.number > known.number:
-        return replace(found, tallies=known.tallies)
-    raise LedgerTrouble(
-        f"The ledger says less of subject {name!r} than it did: an older copy was put in its place. Put the newest one "
-        "back, and releases go on by themselves."
+        "past that. If it is right now and was ahead before, restart the gateway and run `reticent ledger holds lift "
+        "LEDGER --clock`."
     )

@@ -1,8 +1,10 @@
 """Holds: why nothing of a subject, or of everybody, is released, and how that is lifted.
 
-They lie in the ledger, beside the chain, so that they outlive a gateway and are seen by all that share the ledger.
+They are stored in the ledger, outside the hash chain, so that they outlive a gateway and all that share the ledger see
+them.
 """
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,41 +13,42 @@ from datetime import UTC, datetime
 from reticent.gateway.entry import STOP, Entry
 from reticent.gateway.ledger import CLOCK, EVERYBODY, Damaged, Ledger
 
-# What the ledger keeps in place of a sentence that another version may word otherwise.
+_log = logging.getLogger("reticent.gateway")
+
+# Codes that are stored in the ledger; SENTENCES words them.
 DRIFTED, PAUSED = "drift", "paused"
-# The clocks of gateways that share a ledger differ by this much at most.
+# Largest tolerated difference between clocks of gateways that share a ledger.
 SKEW_SECONDS = 5.0
-# Clocks of sensors differ by this much at most. A reading from further ahead would make those after it look old.
+# How far a sensor's clock may be ahead. A reading from further ahead would make those after it look stale.
 AHEAD_SECONDS = 2.0
-# Ends a sentence that advises a new ledger.
+# Ends each sentence that advises a new ledger.
 STARTS_ANEW = (
-    "there everybody starts from the prior. The provider does not: what it was told before it still knows, and the "
-    "bound holds anew, for what is said from then on."
+    "in a new ledger every subject starts from the prior. The provider does not forget what was released before, so "
+    "the bound then covers only what is released from then on."
 )
 SENTENCES = {
     DRIFTED: "What this subject's sensors say no longer fits the model, so nothing more of it is released, also after "
     "a restart. If you know why and it may go on, lift it with `reticent ledger holds lift`, or start with "
-    "--no-drift-check. Else fit and train anew on recordings like these and start with a ledger of its own; "
-    + STARTS_ANEW,
+    "--no-drift-check. Otherwise fit and train on recordings like these and start with a new ledger; " + STARTS_ANEW,
     PAUSED: "Paused by hand: nothing is released, also after a restart. Resume it to go on.",
 }
 
 
 @dataclass(frozen=True)
 class Hold:
-    """One of whom nothing is released, a subject or EVERYBODY, and why."""
+    """A subject, or EVERYBODY, of whom nothing is released, and why."""
 
     name: str
     why: str
 
 
 def sentence_of(why: str | None) -> str | None:
-    """What the ledger says of a hold, in words."""
+    """The sentence for a stored reason of a hold."""
     return SENTENCES.get(why, why) if why else None
 
 
 def all_holds(ledger: Ledger, now: float) -> Iterator[Hold]:
-    """Everybody who is held, and everybody whose newest entry is ahead of this clock or cannot be read."""
+    """All stored holds, and the subjects whose newest entry is ahead of this clock or damaged."""
     held = ledger.holds()
     for name, why in held.items():
         yield Hold(name, sentence_of(why) or why)
@@ -55,7 +58,7 @@ def all_holds(ledger: Ledger, now: float) -> Iterator[Hold]:
 
 
 def _silent(ledger: Ledger, subject: str, now: float) -> str | None:
-    """Why a subject that nobody holds is silent all the same."""
+    """Why a subject without a stored hold is silent, if it is."""
     try:
         last = ledger.last(subject)
     except Damaged as error:
@@ -64,7 +67,7 @@ def _silent(ledger: Ledger, subject: str, now: float) -> str | None:
 
 
 def ahead(last: Entry, now: float) -> str | None:
-    """Whether a subject's newest entry is ahead of the clock, in words."""
+    """A sentence if a subject's newest entry is ahead of the clock, else None."""
     if last.time <= now + SKEW_SECONDS:
         return None
     moment = datetime.fromtimestamp(last.time, UTC).isoformat(timespec="seconds")
@@ -75,9 +78,9 @@ def ahead(last: Entry, now: float) -> str | None:
 
 
 def lift(ledger: Ledger, name: str, now: float) -> bool:
-    """Release again of a subject, or of EVERYBODY; returns whether there was anything to lift.
+    """Lift the hold of a subject, or of EVERYBODY; returns whether there was one.
 
-    Nothing that was spent is forgotten. Where the newest entry is damaged nothing is lifted: `Damaged` says so.
+    Belief and bits spent stay. Raises `Damaged`, and lifts nothing, while the newest entry is damaged.
     """
     last = None if name == EVERYBODY else ledger.last(name)
     held = ledger.held([name, CLOCK + name])
@@ -85,13 +88,13 @@ def lift(ledger: Ledger, name: str, now: float) -> bool:
         ledger.hold(name, None)
     if last is None or ahead(last, now) is None:
         return name in held
-    # First: until those times have passed, a reading that was released with one of them is known by it.
+    # Noted first: up to that time, a reading that comes again is recognised by a lookup of its time in the ledger.
     ledger.hold(CLOCK + name, repr(max(clock_note(held, name), last.measured)))
     return all(ledger.append([clock_stop(last, now)]))
 
 
 def clock_note(held: Mapping[str, str], subject: str) -> float:
-    """Up to which time readings of a subject may have been released by a clock that was ahead."""
+    """The time up to which readings of a subject may have been released under a clock that was ahead."""
     if CLOCK + subject not in held:
         return -math.inf
     try:
@@ -102,9 +105,9 @@ def clock_note(held: Mapping[str, str], subject: str) -> float:
 
 
 def clock_stop(last: Entry, now: float) -> Entry:
-    """A stop by the right clock after an entry that is ahead of it: from here on times count anew.
+    """A stop with the right time after an entry that is ahead of it: later entries are ordered from here on.
 
-    Only readings that are measured after it are released, and none that was released before.
+    Only readings measured after it are released, and none that was released before.
     """
     return replace(
         last,
@@ -117,3 +120,18 @@ def clock_stop(last: Entry, now: float) -> Entry:
         chances=None,
         before=last.hash,
     )
+
+
+def quarantine(ledger: Ledger, error: Damaged, held: dict[str, str]) -> None:
+    """Hold the subject of a damaged entry, unless it is held already, and add it to `held`.
+
+    Nothing more is released of it until somebody has repaired the entry and lifted the hold.
+    """
+    name = error.subject
+    _log.warning("%s Nothing of this subject is released.", error)
+    if name is None:
+        return
+    held |= ledger.held([name])
+    if name not in held:
+        ledger.hold(name, str(error))
+        held[name] = str(error)

@@ -28,7 +28,7 @@ class Refused(Exception):  # noqa: N818  (it is no error of the gateway)
 
     def __init__(self, reason: Reason, why: str) -> None:
         super().__init__(why)
-        self.reason = reason
+        self.reason: Reason = reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The ledger in a PostgreSQL database: for several gateways that share subjects.
 
-The key (subject, number) is the guard: of two gateways that want the same place one gets it, and the other is told that
-nothing of its entry may leave. Everything lies in a schema of its own, `reticent`. Lost connections are made again.
+The primary key (subject, number) settles conflicts: of two gateways that write the same number of a subject one
+succeeds, and the other is told that nothing of its entry may leave. All tables are in the schema `reticent`. Lost
+connections are reopened.
 """
 
 import contextlib
@@ -9,8 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reticent.errors import InputError
+from reticent.gateway.chain import judged
 from reticent.gateway.entry import COLUMNS, REALS, Entry, row_of
-from reticent.gateway.ledger import CLOSED, HOLD, MARK, PROBE, Head, Ledger, LedgerTrouble, judged, marks
+from reticent.gateway.ledger import Head, LedgerTrouble
+from reticent.gateway.sql_ledger import CLOSED, HOLD, MARK, PROBE, SqlLedger, marks
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,7 +25,7 @@ else:
 T = TypeVar("T")
 
 VERSION = 1
-# Any number that no other program is likely to take as advisory lock.
+# Advisory lock under which the schema is created: a number that no other program is likely to use.
 SETTING_UP = 0x72746C67
 SECONDS = 5
 SETTINGS = {
@@ -74,7 +77,7 @@ ON CONFLICT DO NOTHING RETURNING subject, number
 SET = ", ".join(f"{name} = %s" for name in COLUMNS)
 
 
-class PostgresLedger(Ledger):
+class PostgresLedger(SqlLedger):
     """A ledger that several gateways share."""
 
     shared = True
@@ -90,7 +93,7 @@ class PostgresLedger(Ledger):
         self._read_only = read_only
         self._connection: Connection | None = None
         self._closed = False
-        with self._told():
+        with self._explained():
             self._connected()
 
     def append(self, entries: Sequence[Entry]) -> list[bool]:
@@ -123,7 +126,7 @@ class PostgresLedger(Ledger):
         self._tried(lambda connection: connection.execute(PROBE))
 
     def check(self) -> None:
-        """The server sees to its disk itself; pg_amcheck looks at it whole."""
+        """Nothing: the server checks its own pages, and pg_amcheck its indexes."""
 
     def close(self) -> None:
         self._closed = True
@@ -134,14 +137,14 @@ class PostgresLedger(Ledger):
         return self._tried(lambda connection: _asked(connection, query.replace("?", "%s"), *values))
 
     def _tried(self, work: Callable[[Connection], T]) -> T:
-        """Do it; if an old connection turns out to be lost, once more on a new one.
+        """Do it; if an old connection turns out to be lost, retry once on a new one.
 
-        Twice does no harm: an entry that is there already counts as written.
+        Retrying is safe: an entry that is stored already counts as written.
         """
         if self._closed:
             raise RuntimeError(CLOSED)
-        self._on_its_thread()
-        with self._told():
+        self._check_thread()
+        with self._explained():
             old = self._connection
             try:
                 return work(self._connected())
@@ -162,10 +165,10 @@ class PostgresLedger(Ledger):
         return self._connection
 
     def _prepare(self, connection: Connection) -> None:
-        """Promise durability, wait for nobody long, and see that there is a ledger that we know."""
+        """Require durable commits, set timeouts, create the schema if there is none, and check its version."""
         [(fsync,)] = _asked(connection, "SHOW fsync")
         if fsync != "on":
-            raise LedgerTrouble(f"The server of {self._where!r} runs with fsync off and may forget. Turn it on.")
+            raise LedgerTrouble(f"The server of {self._where!r} runs with fsync off and may lose commits. Turn it on.")
         [(commit,)] = _asked(connection, "SHOW synchronous_commit")
         settings = SETTINGS | {"default_transaction_read_only": "on" if self._read_only else "off"}
         settings |= {"synchronous_commit": "on"} if commit in ("off", "local") else {}
@@ -177,43 +180,43 @@ class PostgresLedger(Ledger):
 
     def _check_version(self, connection: Connection) -> None:
         if len(_asked(connection, TABLES)) != 4:
-            raise LedgerTrouble(f"{self._where!r} holds no ledger of reticent. Give another database.")
+            raise LedgerTrouble(f"{self._where!r} is a database without a ledger of reticent. Give another database.")
         versions = [version for (version,) in _asked(connection, "SELECT number FROM reticent.version")]
         if versions != [VERSION]:
             raise LedgerTrouble(
-                f"The ledger {self._where!r} is of version {versions}, but this reticent knows version {VERSION} only. "
-                "Use the reticent that wrote it."
+                f"The ledger {self._where!r} has version {versions}, but this version of reticent supports version "
+                f"{VERSION} only. Use the version of reticent that wrote it."
             )
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """What the database complains about, as a sentence."""
+    def _explained(self) -> Iterator[None]:
+        """Raise errors of the database as `LedgerTrouble`."""
         try:
             yield
         except self._psycopg.Error as error:
             said = (str(error).strip().splitlines() or [type(error).__name__])[0]
             found = [text for states, text in SENTENCES.items() if (error.sqlstate or "").startswith(states)]
-            sentence = found[0] if found else "cannot be reached. Look at the server and the way there."
+            sentence = found[0] if found else "cannot be reached. Check the server and the network."
             raise LedgerTrouble(f"The ledger {self._where!r} {sentence} (PostgreSQL: {said})") from error
 
 
 SENTENCES = {
     ("53100",): "cannot grow: the server's disk is full. Make room.",
-    ("55P03", "57014", "40P01"): "is locked: another program holds a transaction open. End it.",
+    ("55P03", "57014", "40P01"): "is locked: another program keeps a transaction open. End it.",
     ("25006",): "cannot be written: the server is read-only, perhaps a standby. Give the address of the primary.",
-    ("42501",): "does not let this role in. Grant it what `reticent docs ledger` says.",
-    ("28",): "does not let this role in. Look at user, PGPASSFILE or PGPASSWORD, and pg_hba.conf.",
-    ("42",): "was not made by this reticent, or was changed. Give another database, or put the newest copy back.",
-    ("XX",): "is damaged. Put the newest copy back.",
+    ("42501",): "denies this role access. Grant it the rights listed in `reticent docs ledger`.",
+    ("28",): "denies this role access. Check user, PGPASSFILE or PGPASSWORD, and pg_hba.conf.",
+    ("42",): "has tables that reticent did not create, or that changed. Give another database, or restore a copy.",
+    ("XX",): "is damaged. Restore the newest copy.",
 }
 
 
 def _options(where: str, library: Any) -> dict[str, Any]:
-    """What to connect with. A password in the URL would be seen in lists of processes, shell histories and logs."""
+    """Connection options. A password in the URL is refused: process lists, shell histories and logs would show it."""
     try:
         said = library.conninfo.conninfo_to_dict(where)
     except library.Error:
-        # Its message may hold a part of the URL that is a password.
+        # The library's message may quote a password from the URL.
         raise InputError("The URL of the ledger cannot be read: write postgresql://user@host:port/database.") from None
     if "password" in said or "sslpassword" in said:
         raise InputError(
@@ -227,28 +230,27 @@ def _options(where: str, library: Any) -> dict[str, Any]:
 def _append(connection: Connection, entries: Sequence[Entry]) -> list[bool]:
     with connection.transaction():
         subjects = sorted({entry.subject for entry in entries})
-        heads: dict[str, Head] = {
-            name: (number, digest) for name, number, digest in _asked(connection, HEADS, subjects)
-        }
-        verdicts = judged(entries, heads, lambda *place: _stored_hash(connection, *place))
+        heads = {name: Head(number, digest) for name, number, digest in _asked(connection, HEADS, subjects)}
+        verdicts = judged(entries, heads, lambda *key: _stored_hash(connection, *key))
         written = _written(connection, [e for e, verdict in zip(entries, verdicts, strict=True) if verdict is None])
-    places = [(entry.subject, entry.number) for entry in entries]
-    return [(place in written) if v is None else v for place, v in zip(places, verdicts, strict=True)]
+    keys = [(entry.subject, entry.number) for entry in entries]
+    return [(key in written) if verdict is None else verdict for key, verdict in zip(keys, verdicts, strict=True)]
 
 
 def _written(connection: Connection, entries: Sequence[Entry]) -> set[tuple[str, int]]:
-    """Insert the first entry of each subject, then the second, and so on; returns which got their place."""
+    """Insert the first entry of each subject, then the second, and so on; returns the keys that were inserted."""
     chains: dict[str, list[Entry]] = {}
-    # Sorted, so that two gateways wait for each other in the same order.
+    # Sorted: gateways that take row locks in one order cannot deadlock.
     for entry in sorted(entries, key=lambda entry: entry.subject):
         chains.setdefault(entry.subject, []).append(entry)
     written: set[tuple[str, int]] = set()
     while chains:
         columns = zip(*(row_of(chain[0]) for chain in chains.values()), strict=True)
-        placed = set(_asked(connection, INSERT, *map(list, columns)))
-        written |= placed
-        # Who was refused is not followed.
-        chains = {name: chain[1:] for name, chain in chains.items() if chain[1:] and (name, chain[0].number) in placed}
+        inserted = set(_asked(connection, INSERT, *map(list, columns)))
+        written |= inserted
+        # After a refused entry nothing of its subject is written.
+        going_on = {name: chain for name, chain in chains.items() if (name, chain[0].number) in inserted}
+        chains = {name: chain[1:] for name, chain in going_on.items() if chain[1:]}
     return written
 
 
@@ -258,7 +260,7 @@ def _stored_hash(connection: Connection, subject: str, number: int) -> str | Non
 
 
 def _mend(connection: Connection, entry: Entry) -> None:
-    """Where its place or, if that was damaged, its hash is found; else it is gone and comes back."""
+    """Overwrite the row with its key or, if that is damaged, with its hash; insert it if there is neither."""
     row = row_of(entry)
     for where, values in (("subject = %s AND number = %s", row[:2]), ("hash = %s", row[-1:])):
         if connection.execute(f"UPDATE entries SET {SET} WHERE {where}".encode(), (*row, *values)).rowcount:
@@ -267,7 +269,7 @@ def _mend(connection: Connection, entry: Entry) -> None:
 
 
 def _set_up(connection: Connection) -> None:
-    """Make the schema, unless another gateway does so at the same moment."""
+    """Create the schema, unless another gateway does so at the same time."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (SETTING_UP,))
         if not _asked(connection, SCHEMAS):
@@ -275,5 +277,5 @@ def _set_up(connection: Connection) -> None:
 
 
 def _asked(connection: Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    # As bytes: the queries of all ledgers are put together here from constants.
+    # As bytes: psycopg's types accept only literal strings, and these queries are composed of constants.
     return connection.execute(query.encode(), values).fetchall()

@@ -1,8 +1,8 @@
-"""Sensors that are not there: messages as a gateway would get them, from a model's own law or from recordings.
+"""Simulated sensors: messages for a gateway, drawn from a model or replayed from recordings.
 
-Everybody has a secret for good, and a useful value for one episode, which now and then stays for the next. In an
-episode every sensor of everybody speaks at every moment; then all are silent for a while, so that sessions of the
-gateway do not straddle two episodes.
+Each subject has one secret for good, and one useful value per episode, which is sometimes kept for the next. Within an
+episode every sensor of every subject sends a reading at every time step; between episodes all are silent, so that
+sessions of the gateway do not straddle two episodes.
 """
 
 import abc
@@ -21,31 +21,31 @@ from reticent.problem.model import ReleaseModel
 
 
 class Source(abc.ABC):
-    """What sensors say, moment by moment."""
+    """What sensors send, one time step after the other."""
 
     @abc.abstractmethod
     def begin(self) -> bool:
-        """The next episode of everybody; false if there is none."""
+        """Begin the next episode of every subject; False if there is none."""
 
     @abc.abstractmethod
     def moment(self) -> Iterator[Message]:
-        """What every sensor of everybody says now."""
+        """The messages of every sensor of every subject at the next time step."""
 
 
 class Drawn(Source):
-    """Readings that are drawn from the model, so that it fits within an episode.
+    """Readings drawn from the model, so that it fits within an episode.
 
-    From one to the next the useful value stays with the chance `stays`, where the gateway takes it as new.
+    The useful value stays for the next episode with probability `stays`; the gateway's model draws it anew.
     """
 
     def __init__(
         self, model: ReleaseModel, subjects: Sequence[str], seed: int | None = 0, stays: float = STAYS
     ) -> None:
         if not 0 <= stays <= 1:
-            raise InputError(f"--stays is a chance from 0 to 1, not {stays:g}.")
+            raise InputError(f"--stays must be a probability from 0 to 1; it is {stays:g}.")
         self._model, self._subjects, self._stays = model, list(subjects), stays
         self._rng = np.random.default_rng(seed)
-        # Sums over symbols, so that a uniform number finds its symbol.
+        # Cumulative distribution over symbols, for inverse transform sampling.
         self._up_to = np.cumsum(model.channel, axis=-1)
         self._secret = self._drawn(np.tile(model.prior.sum(1), (len(self._subjects), 1)))
         self._useful = self._new_useful(self._secret)
@@ -56,7 +56,7 @@ class Drawn(Source):
         return True
 
     def change(self, subject: str, to: str | None = None) -> None:
-        """One subject's next episode, or somebody else in its place."""
+        """Begin the next episode of one subject, or replace it by a new subject of the name `to`."""
         which = self._subjects.index(subject)
         if to is None and self._rng.random() < self._stays:
             return
@@ -74,17 +74,17 @@ class Drawn(Source):
                 yield Message(subject, name, symbol=self._model.symbols[codes[sensor, who]])
 
     def _new_useful(self, secrets: np.ndarray) -> np.ndarray:
-        """A useful value for each secret, by p(u | s)."""
+        """A useful value for each secret, drawn from p(u | s)."""
         given = self._model.prior / np.maximum(self._model.prior.sum(1, keepdims=True), 1e-300)
         return self._drawn(given[secrets])
 
     def _drawn(self, laws: np.ndarray) -> np.ndarray:
-        """One index per row, drawn by the row's law."""
+        """One index per row, drawn from the row's distribution."""
         return (np.cumsum(laws, axis=1) < self._rng.random(len(laws))[:, None]).sum(1).clip(max=laws.shape[1] - 1)
 
 
 class Recorded(Source):
-    """What sensors said to people: stream after stream of each, as readings summed up like those of the model."""
+    """Readings replayed from recordings: each person's streams one after the other, in the model's features."""
 
     def __init__(self, values: np.ndarray, person: np.ndarray, stream: np.ndarray, names: "Names") -> None:
         self._values, self._names = values, names
@@ -94,14 +94,12 @@ class Recorded(Source):
             if (person == index).any()
         }
         self._now: dict[str, list[int]] = {}
-        self._turn = -1
+        self._begun = 0
         self.begin()
 
     def begin(self) -> bool:
-        self._turn += 1
-        rows = {
-            who: streams[self._turn].tolist() for who, streams in self._streams.items() if self._turn < len(streams)
-        }
+        turn, self._begun = self._begun, self._begun + 1
+        rows = {who: streams[turn].tolist() for who, streams in self._streams.items() if turn < len(streams)}
         self._now = {who: own[::-1] for who, own in rows.items()}
         return bool(rows)
 
@@ -116,7 +114,7 @@ class Recorded(Source):
 
 @dataclass(frozen=True)
 class Names:
-    """Who and what recordings hold: people, sensors, and how many numbers a reading of each has."""
+    """Names in recordings: people and sensors; `features` counts the numbers in a reading of each sensor."""
 
     people: tuple[str, ...]
     sensors: tuple[str, ...]
@@ -125,7 +123,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast it is played, in seconds before `speed`."""
+    """How fast readings are sent. Times are in seconds, and divided by `speed`."""
 
     interval: float = 1.0
     """Between two readings of a sensor."""
@@ -134,23 +132,23 @@ class Pace:
     pause: float = 60.0
     """Silence between episodes: at least as long as the gateway's rest."""
     speed: float = 1.0
-    """So many times faster."""
+    """Factor by which everything is faster."""
 
     def __post_init__(self) -> None:
         if not (self.interval >= 0 and self.pause >= 0 and self.speed > 0 and self.readings >= 1):
             raise InputError(
-                "--interval and --pause are zero or more seconds, --speed above zero, --readings one or more."
+                "--interval and --pause must be at least 0 seconds, --speed above 0, --readings at least 1."
             )
 
 
 def play(
     source: Source,
     pace: Pace,
-    episodes: int,
+    episodes: int | None,
     send: Callable[[list[Message]], None],
     wait: Callable[[float], Any] = time.sleep,
 ) -> None:
-    """Send what everybody's sensors say, a moment at a time; `episodes` 0 goes on for ever."""
+    """Send the messages of all sensors, one time step after the other; without end if `episodes` is None."""
     begun = 0
     while True:
         for _ in range(pace.readings):
@@ -166,7 +164,7 @@ def play(
 
 
 def line(message: Message, now: float, with_place: bool = True) -> bytes:
-    """The message as JSON, stamped with the time; without subject and sensor where a topic says them."""
+    """The message as JSON with this time; without subject and sensor (`with_place` False) where a topic has them."""
     fields: dict[str, Any] = {"subject": message.subject, "sensor": message.sensor} if with_place else {}
     value = "symbol" if message.symbol is not None else "reading"
     return json.dumps({**fields, value: getattr(message, value), "time": round(now, 6)}, ensure_ascii=False).encode()

@@ -1,8 +1,9 @@
 """The ledger as one SQLite file: for one gateway.
 
-Written ahead (WAL) and synced to disk with every transaction. One process writes, which holds a lock that the
-operating system ends with it; others may read meanwhile. SQLite would go on writing into a file that was deleted or
-replaced under it, so before and after every transaction the files must still be those that were opened.
+Every transaction is written to the write-ahead log (WAL) and synced to disk. One process writes and holds a file lock,
+which the operating system releases with the process; others may read meanwhile. SQLite would go on writing into a file
+that was deleted or replaced under it, so before and after every transaction the paths must still lead to the files that
+were opened.
 """
 
 import contextlib
@@ -16,21 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from reticent.gateway.chain import judged
 from reticent.gateway.entry import COLUMNS, Entry, row_of
-from reticent.gateway.ledger import (
-    CLOSED,
-    HOLD,
-    MARK,
-    MEND,
-    NO_HEAD,
-    PROBE,
-    Damaged,
-    Head,
-    Ledger,
-    LedgerTrouble,
-    judged,
-    marks,
-)
+from reticent.gateway.ledger import MEND, Damaged, Head, LedgerTrouble
+from reticent.gateway.sql_ledger import CLOSED, HOLD, MARK, PROBE, SqlLedger, marks
 
 APPLICATION, VERSION = 0x72746C67, 1
 BUSY_SECONDS = 1.0
@@ -55,7 +45,7 @@ INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * l
 _log = logging.getLogger(__name__)
 
 
-class SqliteLedger(Ledger):
+class SqliteLedger(SqlLedger):
     """A ledger in one file, with its -wal, -shm and .lock beside it."""
 
     def __init__(self, path: str | Path, read_only: bool = False, beside: bool = False) -> None:
@@ -64,7 +54,7 @@ class SqliteLedger(Ledger):
         self._connection: sqlite3.Connection | None = None
         self._identities: dict[Path, tuple[int, int]] = {}
         try:
-            with self._told():
+            with self._explained():
                 if read_only or beside:
                     self._open_beside(read_only)
                 else:
@@ -75,8 +65,9 @@ class SqliteLedger(Ledger):
 
     def append(self, entries: Sequence[Entry]) -> list[bool]:
         with self._transaction("FULL") as connection:
-            heads = {subject: _head(connection, subject) for subject in {entry.subject for entry in entries}}
-            verdicts = judged(entries, heads, lambda *place: _stored_hash(connection, *place))
+            found = {subject: _head(connection, subject) for subject in {entry.subject for entry in entries}}
+            heads = {subject: head for subject, head in found.items() if head is not None}
+            verdicts = judged(entries, heads, lambda *key: _stored_hash(connection, *key))
             rows = [row_of(entry) for entry, verdict in zip(entries, verdicts, strict=True) if verdict is None]
             connection.executemany(INSERT, rows)
         return [verdict is not False for verdict in verdicts]
@@ -92,7 +83,7 @@ class SqliteLedger(Ledger):
             connection.execute("DROP TRIGGER IF EXISTS entries_stay")
             for entry in entries:
                 row = row_of(entry)
-                # What is left of it has its place or, where that was damaged, its hash.
+                # The damaged row is found by its key or, where that is damaged, by its hash; else it is gone.
                 for where, values in (("subject = ? AND number = ?", row[:2]), ("hash = ?", row[-1:])):
                     if connection.execute(f"UPDATE entries SET {columns} WHERE {where}", (*row, *values)).rowcount:
                         break
@@ -109,10 +100,10 @@ class SqliteLedger(Ledger):
             connection.execute(PROBE)
 
     def check(self) -> None:
-        """Does the index lead to all entries? A scratch on it could hide some."""
+        """SQLite's integrity check: a damaged index could hide entries."""
         [(found,)] = self._rows("PRAGMA integrity_check(1)")
         if found != "ok":
-            raise LedgerTrouble(f"The ledger {str(self._path)!r} is damaged: {found}. Put the newest copy back.")
+            raise LedgerTrouble(f"The ledger {str(self._path)!r} is damaged: {found}. Restore the newest copy.")
 
     def close(self) -> None:
         if self._connection is not None:
@@ -123,15 +114,15 @@ class SqliteLedger(Ledger):
             self._lock = None
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        self._on_its_thread()
-        with self._told():
+        self._check_thread()
+        with self._explained():
             return self._same_files().execute(query, values).fetchall()
 
     @contextlib.contextmanager
     def _transaction(self, synchronous: str) -> Iterator[sqlite3.Connection]:
-        """Written whole and synced on leaving, or not at all."""
-        self._on_its_thread()
-        with self._told():
+        """A transaction that is committed and synced on exit, or rolled back."""
+        self._check_thread()
+        with self._explained():
             connection = self._same_files()
             connection.rollback()
             connection.execute(f"PRAGMA synchronous={synchronous}")
@@ -145,10 +136,10 @@ class SqliteLedger(Ledger):
             self._same_files()
 
     def _open_beside(self, read_only: bool) -> None:
-        """Without the lock of the one gateway, which may run: to read it, or to lift holds and mend entries."""
+        """Without the writer's lock, which a gateway may hold: to read, or to lift holds and repair entries."""
         self._check_kind()
-        self._connection = self._for_reading() if read_only else _connect(self._path, "mode=rw")
-        self._check_version()
+        self._connection = connection = self._for_reading() if read_only else _connect(self._path, "mode=rw")
+        self._check_version(connection)
 
     def _open(self) -> None:
         lock = self._take_lock()
@@ -157,50 +148,52 @@ class SqliteLedger(Ledger):
         self._check_kind()
         self._check_one_name()
         opened = {self._beside(".lock"): _identity(os.fstat(lock)), self._path: _identity(os.lstat(self._path))}
-        self._connection = _connect(self._path, "mode=rw")
-        self._check_version()
+        self._connection = connection = _connect(self._path, "mode=rw")
+        self._check_version(connection)
         os.pwrite(lock, b"There is a ledger beside this file.\n", 0)
-        [mode] = self._connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         if mode != "wal":
-            raise LedgerTrouble(f"The ledger {str(self._path)!r} lies on a disk that is shared. It needs a local one.")
-        # The first look into it makes the files beside it.
-        self._connection.executescript(
+            raise LedgerTrouble(
+                f"The ledger {str(self._path)!r} is on a network disk, where SQLite's WAL fails. Use a local disk."
+            )
+        # The first query creates the -wal and -shm files.
+        connection.executescript(
             "PRAGMA fullfsync=ON; PRAGMA journal_size_limit=67108864; SELECT count(*) FROM delivered WHERE subject = ''"
         )
-        made = {path: _identity(os.lstat(path)) for path in map(self._beside, ("-wal", "-shm"))}
-        self._identities = opened | made
+        created = {path: _identity(os.lstat(path)) for path in map(self._beside, ("-wal", "-shm"))}
+        self._identities = opened | created
         self._same_files()
 
     def _beside(self, ending: str) -> Path:
         return self._path.with_name(self._path.name + ending)
 
     def _take_lock(self) -> int:
-        """Hold the lock of the one writer. Its file stays: removing it would let two hold a lock each."""
+        """Take the writer's lock. The lock file is never removed: two processes could then lock one each."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._lock = os.open(self._beside(".lock"), flags, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise LedgerTrouble(
-                f"Another gateway writes the ledger {str(self._path)!r}. Stop it, or give this one a ledger of its own."
+                f"Another gateway is writing the ledger {str(self._path)!r}. Stop it, or give this one its own ledger."
             ) from error
         return self._lock
 
     def _create(self, lock: int) -> None:
-        """Make the file under another name first, so that a half-made one is never taken for a ledger."""
+        """The file is written to a temporary file, then renamed: a partial one is never taken for a ledger."""
         left = [path for path in map(self._beside, ("-wal", "-shm")) if os.path.lexists(path)]
         if os.fstat(lock).st_size > 0 or left:
             raise LedgerTrouble(
-                f"There was a ledger {str(self._path)!r}, and it is gone. A new one would forget what was spent: put "
-                f"it back. To start anew all the same, remove what is left: {self._path.name}.lock, -wal and -shm."
+                f"There was a ledger {str(self._path)!r}, and it is gone. A new one would forget what was spent: "
+                f"restore it. To start anew all the same, remove what is left: {self._path.name}.lock, -wal and -shm."
             )
-        neighbour = self._beside(".new")
-        for path in (neighbour, *map(self._beside, (".new-journal", ".new-wal", ".new-shm"))):
+        temporary = self._beside(".new")
+        for path in (temporary, *map(self._beside, (".new-journal", ".new-wal", ".new-shm"))):
             path.unlink(missing_ok=True)
-        os.close(os.open(neighbour, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with contextlib.closing(_connect(neighbour, "mode=rw")) as connection:
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        with contextlib.closing(_connect(temporary, "mode=rw")) as connection:
             connection.executescript(f"BEGIN; {SCHEMA} COMMIT; PRAGMA journal_mode=WAL")
-        os.rename(neighbour, self._path)
+        os.rename(temporary, self._path)
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
         os.fsync(folder)
         os.close(folder)
@@ -210,22 +203,24 @@ class SqliteLedger(Ledger):
         status = os.lstat(self._path)
         if not stat.S_ISREG(status.st_mode):
             raise LedgerTrouble(
-                f"{str(self._path)!r} is no plain file (a link, a folder or a device): a ledger must be one, so that "
-                "it cannot be exchanged unseen. Give the path of the file itself."
+                f"{str(self._path)!r} is not a regular file but a link, folder or device: a ledger must be a regular "
+                "file, so that it cannot be replaced unnoticed. Give the path of the file itself."
             )
         if status.st_size == 0:
-            raise LedgerTrouble(f"{str(self._path)!r} is empty, so it is no ledger, or no longer one. Put a copy back.")
+            raise LedgerTrouble(
+                f"{str(self._path)!r} is empty, so it is not a ledger, or no longer one. Restore a copy."
+            )
 
     def _check_one_name(self) -> None:
-        """Under another name it would have another lock, and another gateway could write it."""
+        """Refuse hard links: under another name the file has another lock, so another gateway could write it."""
         if os.lstat(self._path).st_nlink > 1:
             raise LedgerTrouble(
                 f"The ledger {str(self._path)!r} has another name, too (a hard link), under which it could be written "
-                "unseen. Remove that one, or give this gateway a copy."
+                "unnoticed. Remove that link, or give this gateway a copy."
             )
 
     def _for_reading(self) -> sqlite3.Connection:
-        """A connection that cannot write; to the file alone where nothing can be made beside it."""
+        """A read-only connection; to an immutable file where no -wal and -shm can be created beside it."""
         connection = _connect(self._path, "mode=ro")
         try:
             connection.execute("PRAGMA schema_version").fetchone()
@@ -239,21 +234,22 @@ class SqliteLedger(Ledger):
             connection = _connect(self._path, "mode=ro&immutable=1")
         return connection
 
-    def _check_version(self) -> None:
-        assert self._connection is not None
+    def _check_version(self, connection: sqlite3.Connection) -> None:
         [application], [version] = (
-            self._connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
         if application != APPLICATION:
-            raise LedgerTrouble(f"{str(self._path)!r} is a database, but no ledger of reticent. Give another path.")
+            raise LedgerTrouble(
+                f"{str(self._path)!r} is an SQLite database, but not a ledger of reticent. Give another path."
+            )
         if version != VERSION:
             raise LedgerTrouble(
-                f"The ledger {str(self._path)!r} is of version {version}, but this reticent knows version {VERSION} "
-                "only. Use the reticent that wrote it."
+                f"The ledger {str(self._path)!r} has version {version}, but this version of reticent supports version "
+                f"{VERSION} only. Use the version of reticent that wrote it."
             )
 
     def _same_files(self) -> sqlite3.Connection:
-        """The connection, if it still leads to the files that have these names."""
+        """The connection; raises unless its paths still lead to the files that were opened."""
         if self._connection is None:
             raise RuntimeError(CLOSED)
         for path, identity in self._identities.items():
@@ -263,14 +259,14 @@ class SqliteLedger(Ledger):
                 same = False
             if not same:
                 raise LedgerTrouble(
-                    f"{str(path)!r} was removed or replaced while the gateway runs. Put the very file back, or put "
-                    "the newest copy there and start the gateway again."
+                    f"{str(path)!r} was removed or replaced while the gateway runs. Move the original file back, or "
+                    "restore the newest copy and restart the gateway."
                 )
         return self._connection
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """What the database or the system complains about, as a sentence."""
+    def _explained(self) -> Iterator[None]:
+        """Raise errors of the database and the operating system as `LedgerTrouble`."""
         try:
             yield
         except sqlite3.ProgrammingError:
@@ -281,7 +277,7 @@ class SqliteLedger(Ledger):
             raise LedgerTrouble(f"Cannot open the ledger {str(self._path)!r}: {error.strerror or error}.") from error
 
     def _sentence(self, error: sqlite3.Error) -> str:
-        # Text that cannot be decoded has no name of its own.
+        # Python's own error on undecodable text has no SQLite name.
         name, where = _name(error) or "SQLITE_CORRUPT", f"The ledger {str(self._path)!r}"
         for beginnings, sentence in SENTENCES.items():
             if name.startswith(beginnings):
@@ -293,27 +289,32 @@ SENTENCES = {
     ("SQLITE_FULL",): "cannot grow: the disk is full. Make room.",
     ("SQLITE_BUSY", "SQLITE_LOCKED"): "is locked by another program. Close what has it open for writing.",
     ("SQLITE_READONLY", "SQLITE_PERM"): "cannot be written: the file or its disk is read-only. Allow writing.",
-    ("SQLITE_CORRUPT", "SQLITE_NOTADB"): "is damaged or no ledger. Put the newest copy back.",
-    ("SQLITE_IOERR",): "cannot be read or written: the disk failed, is gone or allows no larger file. Mend that.",
-    ("SQLITE_CANTOPEN",): "cannot be opened. Look at the rights of the file and its folder, and at the disk's room.",
+    ("SQLITE_CORRUPT", "SQLITE_NOTADB"): "is damaged, or not a ledger. Restore the newest copy.",
+    ("SQLITE_IOERR",): "cannot be read or written: the disk failed, is gone or allows no larger file. Check the disk.",
+    (
+        "SQLITE_CANTOPEN",
+    ): "cannot be opened. Check the permissions of the file and its folder, and the disk's free space.",
 }
 
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:
     where = f"file:{quote(str(path))}?{how}"
-    # The ledger sees to its thread itself, and begins its transactions itself.
+    # SqlLedger checks the thread, and _transaction begins transactions.
     connection = sqlite3.connect(where, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    # Text that is none damages the entry that it is in, and not every query that meets it.
+    # Undecodable text makes its own entry damaged, instead of failing every query that returns it.
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
     return connection
 
 
-def _head(connection: sqlite3.Connection, subject: str) -> Head:
+def _head(connection: sqlite3.Connection, subject: str) -> Head | None:
     query = "SELECT number, hash FROM entries WHERE subject = ? ORDER BY number DESC LIMIT 1"
-    number, digest = connection.execute(query, (subject,)).fetchone() or NO_HEAD
+    row = connection.execute(query, (subject,)).fetchone()
+    if row is None:
+        return None
+    number, digest = row
     if type(number) is not int or type(digest) is not str:
         raise Damaged(subject, f"The newest entry of subject {subject!r} has lost its number or hash. {MEND}")
-    return number, digest
+    return Head(number, digest)
 
 
 def _stored_hash(connection: sqlite3.Connection, subject: str, number: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Who is known: where each subject stands, and what its sensors said last. Few bytes each, and a limit on how many."""
+"""The subjects in memory: the state of each, and which messages came last. Bounded in number and size."""
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from reticent.gateway.drift import Tally
 from reticent.gateway.holds import AHEAD_SECONDS, sentence_of
 from reticent.gateway.messages import Message
+from reticent.gateway.outcomes import Outcome
 from reticent.gateway.readings import Window
 from reticent.gateway.runtime import Decision, Standing
 
@@ -13,17 +14,17 @@ REMEMBERED_IDS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where a subject stands. All of it but `measured` follows from what was sent, and from the clock.
+class SubjectState:
+    """The state of a subject. All of it but `measured` follows from what was sent, and from the clock.
 
-    `number`, `hash`, `time` and `measured` are of its newest entry in the ledger. `decision` waits for a reading; there
-    is none while the subject rests, and before it was made. `exhausted`: there will be none any more, because nothing
-    is left to say. `held`: why nothing more is released, as the ledger keeps it. `unusable`: why nothing can be, as
-    long as the newest entry is this one and the policy this one.
+    `entries` is how many of its entries are in the ledger; `hash`, `time` and `measured` are of the newest one.
+    `decision` waits for a reading of the sensor it asks; None while the subject rests, and before one was made.
+    `exhausted`: nothing is left to say, so there will be no decision any more. `held`: why nothing more is released, as
+    stored in the ledger. `unusable`: why nothing can be released from this newest entry with this policy.
     """
 
     standing: Standing
-    number: int = -1
+    entries: int = 0
     hash: str = ""
     time: float = 0.0
     measured: float = float("-inf")
@@ -36,28 +37,28 @@ class Place:
 
     @property
     def blocked(self) -> str | None:
-        """Why nothing more is released, and how to mend it."""
+        """Why nothing more is released, and what to do about it."""
         return sentence_of(self.held) or self.unusable
 
 
 @dataclass(eq=False, slots=True)
 class Subject:
-    """What is remembered of one subject. `unsure`: the ledger may hold more than `place` knows."""
+    """What is remembered of one subject. `unsure`: the ledger may hold entries or holds that `state` lacks."""
 
-    place: Place | None = None
+    state: SubjectState | None = None
     unsure: bool = True
     seen: dict[int, float] = field(default_factory=dict)
     """Time of the newest reading of each sensor."""
     ids: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_IDS))
     window: Window | None = None
-    """Raw samples of the sensor that was asked, `window_of`, summed up so far."""
+    """Statistics of the raw samples so far of the asked sensor, `window_of`."""
     window_of: int | None = None
 
-    def untimely(self, message: Message, sensor: int, measured: float, now: float, stale: float) -> str | None:
-        """Why the message must not be used, if it came too late, too early or twice; else remembers that it came.
+    def untimely(self, message: Message, sensor: int, measured: float, now: float, stale: float) -> Outcome | None:
+        """Why the message is dropped, if it is too old, too far ahead or a duplicate; else None, and it is remembered.
 
-        `measured` is the time of the newest reading that was released. What is not newer may be the same reading once
-        more: merged the first time it could pass as it is the second time, and then say more than the belief knows.
+        `measured` is the time of the newest released reading. A message that is not newer may repeat that reading:
+        merged the first time, it could be sent as it is the second time, and tell more than the belief accounts for.
         """
         if message.id is not None and message.id in self.ids:
             return "duplicate"
@@ -68,7 +69,7 @@ class Subject:
             if message.time > now + AHEAD_SECONDS:
                 return "ahead"
             if message.time == measured:
-                # Sensors that speak together: when this was measured, another one was asked.
+                # Sensors that measure at the same time: another one was asked at that moment.
                 return "not asked"
             if message.time < max(measured, seen, now - stale):
                 return "stale"
@@ -79,14 +80,14 @@ class Subject:
 
 
 class Subjects:
-    """The subjects in memory. Those that were silent longest are forgotten first: the ledger knows them."""
+    """The subjects in memory, at most `most`: the least recently heard are forgotten, and restored from the ledger."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._known: OrderedDict[str, Subject] = OrderedDict()
 
     def of(self, name: str) -> Subject:
-        """What is known of a subject, who is now the last to be forgotten."""
+        """The subject of this name, new if it is not in memory; it is now the most recently heard."""
         subject = self._known.get(name)
         if subject is None:
             subject = self._known[name] = Subject()
@@ -94,17 +95,17 @@ class Subjects:
         return subject
 
     def forget_oldest(self) -> None:
-        """Keep as many as may be kept."""
+        """Forget the least recently heard until at most `most` are left."""
         while len(self._known) > self._most:
             self._known.popitem(last=False)
 
     def newest(self, most: int) -> list[tuple[str, Subject]]:
-        """The subjects that were heard last, newest first."""
+        """At most `most` subjects, the most recently heard first."""
         names = reversed(self._known)
         return [(name, self._known[name]) for name, _ in zip(names, range(most), strict=False)]
 
     def get(self, name: str) -> Subject | None:
-        """What is known of a subject, if it is in memory."""
+        """The subject of this name, if it is in memory."""
         return self._known.get(name)
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""One subject's turn: when a session begins, which sensor is asked, what is sent, when it stops and rests.
+"""Transitions of one subject: when a session begins, which sensor is asked, what is sent, when it stops and rests.
 
-From a place, a reading, the clock and draws to the next place and the entries that must be on disk before
-anything of it holds.
+Each takes a state, perhaps a reading, the time and random draws, and returns the next state with the entries that must
+be on disk before it takes effect.
 """
 
 from collections.abc import Callable
@@ -10,26 +10,35 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reticent.errors import InputError
 from reticent.gateway.drift import Tally
 from reticent.gateway.entry import STOP, Entry
 from reticent.gateway.holds import DRIFTED, STARTS_ANEW
-from reticent.gateway.ledger import standing_of
 from reticent.gateway.runtime import Runtime, Sent, Standing
-from reticent.gateway.subjects import Place
+from reticent.gateway.standing import standing_of
+from reticent.gateway.subjects import SubjectState
 
 OTHER_POLICY = (
     "The ledger holds this subject's belief under another policy file, which does not carry over. Start with that "
-    "policy file, or with a ledger of its own; "
+    "policy file, or with a new ledger; "
 ) + STARTS_ANEW
 
 STRANGE = (
-    "This subject's newest entry in the ledger holds a belief that cannot be under this policy, so nothing of it is "
-    "released: the ledger was edited. `reticent ledger verify --policy` says more; put the newest copy back."
+    "This subject's newest entry in the ledger holds a belief that is not one over this policy's model, so nothing of "
+    "it is released: the ledger was edited. `reticent ledger verify --policy` says more; restore the newest copy."
 )
 
 
+class Reading(NamedTuple):
+    """A reading that may be released: sensor, code (index among the model's symbols), and when it was measured."""
+
+    sensor: int
+    code: int
+    measured: float
+
+
 class What(NamedTuple):
-    """What an entry tells: a release with its rule, or a stop."""
+    """What an entry records: a release with its rule, or a stop."""
 
     step: int
     sensor: str
@@ -39,10 +48,10 @@ class What(NamedTuple):
 
 @dataclass(frozen=True)
 class Turns:
-    """How subjects come to speak.
+    """The transitions under one policy.
 
-    `rest`: seconds between a stop and the next session of the same subject. `rng` makes the draws that decide what is
-    merged: anew for every release, so that who has seen many still cannot tell the next.
+    `rest`: seconds between a stop and the next session of the same subject. `rng` makes the generator of each draw:
+    a new one for every release, so that earlier draws do not predict later ones.
     """
 
     runtime: Runtime
@@ -50,65 +59,68 @@ class Turns:
     drift_check: bool
     rng: Callable[[], np.random.Generator]
 
-    def restored(self, last: Entry | None) -> Place:
-        """The place of a subject whose newest entry in the ledger is this one."""
+    def restored(self, last: Entry | None) -> SubjectState:
+        """The state of a subject whose newest entry in the ledger is this one; None if it has none."""
         if last is None:
-            return Place(self.runtime.first())
-        place = Place(standing_of(last), last.number, last.hash, last.time, last.measured)
+            return SubjectState(self.runtime.first())
+        state = SubjectState(standing_of(last), last.number + 1, last.hash, last.time, last.measured)
         if last.policy != self.runtime.digest:
-            return replace(place, unusable=OTHER_POLICY)
-        if not self.runtime.could_be(place.standing):
-            return replace(place, unusable=STRANGE)
-        return replace(place, resting_since=last.time) if last.sensor == STOP else place
+            return replace(state, unusable=OTHER_POLICY)
+        if not self.runtime.could_be(state.standing):
+            return replace(state, unusable=STRANGE)
+        return replace(state, resting_since=last.time) if last.sensor == STOP else state
 
-    def awake(self, name: str, place: Place, now: float) -> tuple[Place, list[Entry]]:
-        """The place with a decision, if it is time for one. A session in which nothing would be said is not begun."""
-        if place.decision is not None or place.blocked or place.exhausted:
-            return place, []
-        if place.resting_since is None:
-            return self._asked(name, place, now, self.rng())
-        if now - place.resting_since < self.rest:
-            return place, []
-        said = place.standing.step > 0
-        fresh = self.runtime.next_session(place.standing) if said else place.standing
+    def awake(self, name: str, state: SubjectState, now: float) -> tuple[SubjectState, list[Entry]]:
+        """The state with a decision, if it is time for one. A session that would begin with a stop is not begun."""
+        if state.decision is not None or state.blocked or state.exhausted:
+            return state, []
+        if state.resting_since is None:
+            return self._asked(name, state, now, self.rng())
+        if now - state.resting_since < self.rest:
+            return state, []
+        said = state.standing.step > 0
+        fresh = self.runtime.next_session(state.standing) if said else state.standing
         decision = self.runtime.decide(fresh, self.rng())
         if decision.sensor is None:
-            return replace(place, resting_since=now, exhausted=self.runtime.exhausted(fresh, decision)), []
-        return replace(place, standing=fresh, resting_since=None, decision=decision), []
+            return replace(state, resting_since=now, exhausted=self.runtime.exhausted(fresh, decision)), []
+        return replace(state, standing=fresh, resting_since=None, decision=decision), []
 
-    def release(self, name: str, place: Place, reading: int, measured: float, now: float) -> tuple[Place, list[Entry]]:
-        """Send what stands for this reading of the asked sensor, and decide what comes next."""
-        assert place.decision is not None
-        assert place.decision.sensor is not None
-        sensor, rng = place.decision.sensor, self.rng()
-        sent, standing = self.runtime.release(place.standing, place.decision, reading, rng)
-        what = What(place.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
-        entry = self._entry(name, replace(place, measured=measured), standing, what, now)
-        tallies = self._counted(place.tallies, sensor, sent)
-        place = Place(standing, entry.number, entry.hash, entry.time, measured, tallies=tallies)
+    def release(self, name: str, state: SubjectState, reading: Reading, now: float) -> tuple[SubjectState, list[Entry]]:
+        """Release this reading, or what is sent in its place, of the sensor that was asked; and decide what is next."""
+        if state.decision is None or state.decision.sensor != reading.sensor:
+            raise InputError("Only a reading of the asked sensor can be released.")
+        sensor, rng = reading.sensor, self.rng()
+        sent, standing = self.runtime.release(state.standing, state.decision, reading.code, rng)
+        what = What(state.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
+        entry = self._entry(name, replace(state, measured=reading.measured), standing, what, now)
+        tallies = self._counted(state.tallies, sensor, sent)
+        after = (entry.number + 1, entry.hash, entry.time, entry.measured)
+        state = SubjectState(standing, *after, tallies=tallies)
         if self.drift_check and tallies[sensor].drifted:
-            return replace(place, held=DRIFTED), [entry]
-        place, more = self._asked(name, place, now, rng)
-        return place, [entry, *more]
+            return replace(state, held=DRIFTED), [entry]
+        state, more = self._asked(name, state, now, rng)
+        return state, [entry, *more]
 
-    def _asked(self, name: str, place: Place, now: float, rng: np.random.Generator) -> tuple[Place, list[Entry]]:
-        """The place with the next decision; or with a stop, which is told if anything was said."""
-        decision = self.runtime.decide(place.standing, rng)
+    def _asked(
+        self, name: str, state: SubjectState, now: float, rng: np.random.Generator
+    ) -> tuple[SubjectState, list[Entry]]:
+        """The state with the next decision; or resting, after a stop that is sent if anything was released."""
+        decision = self.runtime.decide(state.standing, rng)
         if decision.sensor is not None:
-            return replace(place, decision=decision), []
-        if place.standing.step == 0:
-            exhausted = self.runtime.exhausted(place.standing, decision)
-            return replace(place, resting_since=now, exhausted=exhausted), []
-        entry = self._entry(name, place, place.standing, What(place.standing.step, STOP), now)
-        return replace(place, number=entry.number, hash=entry.hash, time=entry.time, resting_since=now), [entry]
+            return replace(state, decision=decision), []
+        if state.standing.step == 0:
+            exhausted = self.runtime.exhausted(state.standing, decision)
+            return replace(state, resting_since=now, exhausted=exhausted), []
+        entry = self._entry(name, state, state.standing, What(state.standing.step, STOP), now)
+        return replace(state, entries=entry.number + 1, hash=entry.hash, time=entry.time, resting_since=now), [entry]
 
-    def _entry(self, name: str, place: Place, after: Standing, what: What, now: float) -> Entry:
+    def _entry(self, name: str, state: SubjectState, after: Standing, what: What, now: float) -> Entry:
         return Entry(
             subject=name,
-            number=place.number + 1,
-            # Another gateway's clock may be a little ahead: within a subject time does not go back.
-            time=max(now, place.time),
-            measured=place.measured,
+            number=state.entries,
+            # Another gateway's clock may be a little ahead: times of a subject must not decrease.
+            time=max(now, state.time),
+            measured=state.measured,
             session=after.session,
             step=what.step,
             sensor=what.sensor,
@@ -117,7 +129,7 @@ class Turns:
             belief=tuple(map(tuple, after.belief.tolist())),
             spent_bits=float(after.spent_bits),
             policy=self.runtime.digest,
-            before=place.hash,
+            before=state.hash,
         )
 
     def _counted(self, tallies: dict[int, Tally], sensor: int, sent: Sent) -> dict[int, Tally]:

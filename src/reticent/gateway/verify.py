@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reticent.gateway.entry import Entry
-from reticent.gateway.ledger import NO_HEAD, Head, Ledger, LedgerTrouble, standing_of
+from reticent.gateway.ledger import NO_HEAD, Head, Ledger, LedgerTrouble
+from reticent.gateway.standing import standing_of
 
 if TYPE_CHECKING:
     import numpy as np

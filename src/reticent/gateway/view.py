@@ -6,10 +6,11 @@ Neither readings nor which secret is the likeliest are in it: whoever looks over
 from collections import OrderedDict, deque
 from typing import Any
 
-from reticent.gateway.ledger import Entry, standing_of
+from reticent.gateway.entry import Entry
 from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
-from reticent.gateway.subjects import Place
+from reticent.gateway.standing import standing_of
+from reticent.gateway.subjects import SubjectState as Place
 
 SHOWN_SUBJECTS, SHOWN_RELEASES = 200, 120
 
