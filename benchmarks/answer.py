@@ -3,10 +3,10 @@
 import time
 
 from benchmarks.record import save
-from reticent.problem.enforcement import AnswerOnly
 from reticent import Confidence, Process, Task, synthetic, value_iteration
 from reticent.evaluate.evaluation import summarise
 from reticent.policy.answer import private_task
+from reticent.problem.enforcement import AnswerOnly
 from reticent.solve.answer import EPISODES, MISTAKE, answer
 
 LIMITS, FLOOR = (0.6, 0.8, 0.9, 0.99), 9.2

@@ -28,8 +28,8 @@ from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
 from reticent.data.readings import Readings, readings, uniform_prior
 from reticent.policy.policy import NoProtection, Policy, RandomSensor
+from reticent.problem.bound import Bound, Unbounded
 from reticent.problem.enforcement import Coarsen, named_enforcement
-from reticent.problem.bound import Unbounded, Bound
 from reticent.problem.fit import Codebook, fit_model
 from reticent.process.source import FromCodes
 from reticent.study.recordings import QUICK, learn_provider, replayed, standardised, trained_agent
@@ -131,7 +131,7 @@ def recordings(name) -> None:
     own = recorded.of(audited)
     codes = FromCodes(jnp.asarray(Codebook.of(model).codes(own.values)), episodes_of(own, QUICK.readings))
     for limit in QUICK.guarantee:
-        task = Task(model, Confidence(limit), QUICK.objective, "coarsen", QUICK.readings)
+        task = Task(model, Confidence(limit), QUICK.objective, Coarsen(), QUICK.readings)
         process = Process.of(task)
         policy = OneStepLookahead(process, jnp.asarray(1.0))
         _, released = play(task, process.reading_from(codes), policy, RECORDED_EPISODES, 0, own)

@@ -52,12 +52,13 @@ def _policies() -> list[tuple[str, str, Any]]:
     from reticent.policy.saved import policy_file
     from reticent.policy.settings import Inputs
     from reticent.problem.bound import Confidence, Information
+    from reticent.problem.enforcement import Coarsen, named_enforcement
     from reticent.problem.synthetic import synthetic
-    from reticent.problem.task import Enforcement, Task
+    from reticent.problem.task import Task
     from reticent.process.process import Process
 
     found = []
-    cases: list[tuple[Inputs, Enforcement]] = [
+    cases: list[tuple[Inputs, str]] = [
         ("described", "mask"),
         ("rich", "mask"),
         ("rich", "withhold"),

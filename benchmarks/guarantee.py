@@ -8,15 +8,13 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.record import RESULTS, save
-from reticent.problem.bound import Unbounded
-from reticent.problem.task import Enforcement
-from reticent.study.cell import AGENT, VALUE_ITERATION, VALUE_KERNELS, Cell, agent_steps
+from reticent.study.cell import AGENT, NO_LIMIT, VALUE_ITERATION, VALUE_KERNELS, Cell, agent_steps
 from reticent.study.run import run_study
 from reticent.study.synthetic import CONFIDENCES, LOOKAHEAD, ROUNDS
 
 STEPS, EPISODES = 1_000_000, 100_000
 # Cost asked for, at most, by enforcement and policy, for each of the five bounds.
-ASKED: dict[tuple[Enforcement, str], tuple[float | None, ...]] = {
+ASKED: dict[tuple[str, str], tuple[float | None, ...]] = {
     ("penalty", VALUE_ITERATION): (None, None, 30.85, None, 16.06),
     ("withhold", VALUE_ITERATION): (26.8, 25.4, 22.8, 19.8, 14.1),
     ("coarsen", LOOKAHEAD): (23.4, 22.0, 20.0, 17.4, 13.6),
@@ -64,11 +62,11 @@ def show(results: Path) -> None:
     save("guarantee", "The guarantee", [*headings, "making it", "evaluating it"], rows, notes)
 
 
-def _cell(policy: str, enforce: Enforcement, limit: float | None) -> Cell:
+def _cell(policy: str, enforce: str, limit: float | None) -> Cell:
     effort = agent_steps(STEPS) if policy == AGENT else ROUNDS.get((enforce, policy), 0)
     # Decisions with value kernels take several times as long.
     episodes = EPISODES // 4 if policy == VALUE_KERNELS else EPISODES
-    kind, limit = ("none", Unbounded().limit) if limit is None else ("confidence", limit)
+    kind, limit = ("none", NO_LIMIT) if limit is None else ("confidence", limit)
     return Cell(policy, kind, limit, enforce, 50.0, 0, effort, episodes)
 
 

@@ -14,9 +14,8 @@ from scipy.optimize import linprog
 from benchmarks.record import save
 from reticent import Confidence, OneStepLookahead, Process, Task, synthetic
 from reticent.policy.lookahead import lookahead_policy, value_network
-from reticent.problem.enforcement import named_enforcement
-from reticent.problem.task import Enforcement
-from reticent.process.guarantee import Coarsen, Safety, Withhold
+from reticent.problem.enforcement import Coarsen, Withhold, named_enforcement
+from reticent.process.guarantee import Safety
 from reticent.process.linear_program import cheapest_kernels
 from reticent.solve.a2c import RECIPES, initialise, training
 
@@ -67,7 +66,7 @@ def _programs(name: str, beliefs, channel):
     def one(belief):
         safety = Safety(belief, channel, jnp.asarray(LIMIT))
         excess = safety.secret - safety.theta * safety.law[None]
-        cost = (Coarsen() if name == "coarsen" else Withhold()).costs(safety)
+        cost = (Coarsen() if name == "coarsen" else Withhold()).label_costs(safety)
         return [jnp.swapaxes(x, -1, -2) for x in (cost, excess, jnp.all(excess < 0, axis=0))]
 
     return jax.vmap(one)(beliefs)
@@ -89,7 +88,7 @@ def _highs(cost, excess, raw) -> float:
 def decisions() -> None:
     """One device, one decision at a time: choose, send, update the belief, solve the next kernels."""
     rows = []
-    cases: list[tuple[str, Enforcement, str]] = [
+    cases: list[tuple[str, str, str]] = [
         ("one-step lookahead", "penalty", "-"),
         ("one-step lookahead", "withhold", "-"),
         ("one-step lookahead", "coarsen", "-"),

@@ -11,11 +11,11 @@ from scipy import stats
 from benchmarks.record import save
 from reticent import Confidence, Information, synthetic
 from reticent.audit.provider import final_beliefs
+from reticent.belief.filter import NearestSymbolFilter
 from reticent.belief.generator import Generator
 from reticent.belief.information import secret_information_bits
 from reticent.belief.learn import Examples, Settings, learn_belief, learn_generator, stretches
 from reticent.belief.lstm import LstmFilter
-from reticent.belief.filter import NearestSymbolFilter
 from reticent.data.readings import ReadingKind, Readings
 from reticent.process.process import Process
 from reticent.solve.a2c import Recipe, advance, initialise
@@ -92,7 +92,7 @@ def _information(provider: LstmFilter, bayes: NearestSymbolFilter) -> list[list[
     keys = jax.random.split(jax.random.key(1), ESTIMATES)
     estimate = eqx.filter_jit(lambda keys: jax.vmap(provider.information_bits, (0, None))(keys, provider.initial()))
     bits = np.asarray(estimate(keys))
-    exact = np.asarray(secret_information_bits(bayes.prior, bayes.channel))
+    exact = np.asarray(secret_information_bits(bayes.prior, bayes.exact.channel))
     reach = stats.norm.ppf(0.975) * bits.std(0, ddof=1) / np.sqrt(ESTIMATES)
     return [
         [f"bits of sensor {a}", f"{m:.4f} [{m - r:.4f}, {m + r:.4f}]", f"{e:.4f}", f"{m / e - 1:+.1%}"]

@@ -30,6 +30,7 @@ from reticent.data.episodes import episodes_of
 from reticent.data.load import Source, load
 from reticent.data.portions import portions, rotations
 from reticent.data.readings import ReadingKind, Readings, readings, uniform_prior
+from reticent.problem.enforcement import Coarsen
 from reticent.problem.fit import Codebook, fit_model
 from reticent.process.source import FromCodes
 from reticent.report.recordings import HEADINGS, recordings_table
@@ -148,7 +149,7 @@ def _guaranteed(recorded: Readings, fitted, attackers, measured, seed: int):
     codebook = Codebook.of(model)
 
     def traces(people, limit: float, horizon: int, number: int) -> Traces:
-        task = Task(model, Confidence(limit), OBJECTIVE, "coarsen", horizon)
+        task = Task(model, Confidence(limit), OBJECTIVE, Coarsen(), horizon)
         process, own = Process.of(task), recorded.of(people)
         # The same starts whatever the horizon, so that one compiled program serves all.
         codes = FromCodes(jnp.asarray(codebook.codes(own.values)), episodes_of(own, max(HORIZONS)))

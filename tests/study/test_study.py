@@ -7,14 +7,11 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from benchmarks import guarantee
 from reticent import __version__
-from reticent.problem.synthetic import synthetic
 from reticent.report.page import write_report
 from reticent.report.tables import summary
-from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, VALUE_ITERATION, Cell, Problem, flat
+from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, Cell, flat
 from reticent.study.run import run_study, write_results
-from reticent.study.saved import JsonCells
 from reticent.study.synthetic import CONFIDENCES, EXTRAS, INFORMATION_BITS, LIMITS, QUICK_EXTRAS, Setting, plan
 
 TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",), extras=EXTRAS)
@@ -65,18 +62,6 @@ def test_finished_cells_are_not_run_again_and_only_missing_ones_are(tmp_path):
     real = results.filter(pl.col("policy") == NO_PROTECTION)
     assert real["releases"].item() == pytest.approx(10)
     assert real["accuracy_secret"].item() > 0.7
-
-
-def test_rows_from_before_cells_had_problems_and_recipes_stay_valid(monkeypatch):
-    monkeypatch.setattr("reticent.study.saved.__version__", "0.2.0")
-    saved = JsonCells(guarantee.RESULTS / "guarantee" / "cells")
-    cells = [guarantee._cell(VALUE_ITERATION, "coarsen", limit) for limit in CONFIDENCES]
-    rows = [saved.row(cell) for cell in cells]
-    assert all(row is not None and "problem" not in row for row in rows)
-    # But not for another problem, even under the same name, nor for another recipe.
-    other = Problem.of("synthetic", synthetic(seed=1))
-    assert saved.row(replace(cells[0], problem=other)) is None
-    assert saved.row(replace(cells[0], recipe="paper")) is None
 
 
 def test_the_report_is_one_self_contained_page(tmp_path):

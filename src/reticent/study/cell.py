@@ -65,8 +65,6 @@ class Problem:
 
 
 SYNTHETIC = Problem.of("synthetic", synthetic())
-# Rows that were saved before cells had these fields are of these.
-BEFORE = {"recipe": "default", "problem": SYNTHETIC.name, "digest": SYNTHETIC.digest}
 
 
 @dataclass(frozen=True)
@@ -97,14 +95,10 @@ class Cell:
         bound = f"{self.kind}-{self.limit:g}_{self.enforce}"
         return f"{problem}{policy}_{bound}_lambda-{self.error_penalty:g}_seed-{self.seed}"
 
-    def described(self) -> dict[str, Any]:
-        """The cell as a saved row shows it."""
+    def identity(self) -> dict[str, Any]:
+        """The columns of a saved row that say which cell it is of."""
         columns = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**columns, "problem": self.problem.name, "digest": self.problem.digest}
-
-    def identity(self) -> dict[str, Any]:
-        """What a saved row must say to be that of this cell."""
-        return {name: value for name, value in self.described().items() if value != BEFORE.get(name)}
 
     @property
     def bound(self) -> str:
@@ -164,7 +158,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 def _saved(cell: Cell, making: float, evaluating: float, evaluation: dict[str, Any]) -> dict[str, Any]:
     seconds = {"make_seconds": making, "evaluate_seconds": evaluating}
     made_with = {"version": __version__, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-    return {**cell.described(), **made_with, **seconds, "evaluation": evaluation}
+    return {**cell.identity(), **made_with, **seconds, "evaluation": evaluation}
 
 
 def _floor(cell: Cell) -> dict[str, Any]:
