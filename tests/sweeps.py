@@ -18,7 +18,7 @@ def made_up(cell: Cell, **found: float) -> dict:
     evaluation |= {"accuracy_per_useful": [one, None], "accuracy_per_secret": [None, None]}
     seconds = {"make_seconds": 2.0, "evaluate_seconds": 1.0}
     made_with = {"version": __version__, "time": "2026-01-01T00:00:00+00:00"}
-    return {**cell.described(), **made_with, **seconds, "evaluation": evaluation}
+    return {**cell.identity(), **made_with, **seconds, "evaluation": evaluation}
 
 
 def pretend(cells, out):

@@ -37,7 +37,7 @@ def _row(cell: Cell) -> dict:
     if cell.policy == FLOOR:
         measures = ("cost",)
     return {
-        **cell.described(),
+        **cell.identity(),
         "version": __version__,
         "make_seconds": 1.0,
         "evaluate_seconds": 1.0,
