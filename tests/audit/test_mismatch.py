@@ -20,7 +20,7 @@ EPISODES = 4_096
 FOUR_STANDARD_ERRORS = 4 * 0.5 / EPISODES**0.5
 
 
-def lookahead(bound, enforce="penalty"):
+def lookahead(bound, enforce="mask"):
     process = Process.of(Task(two_binary_sensors(), bound, enforcement=named_enforcement(enforce), horizon=30))
     return process, OneStepLookahead(process, jnp.asarray(1.0))
 

@@ -26,7 +26,7 @@ FOUR_STANDARD_ERRORS = 4 * 0.5 / PEOPLE**0.5
 NEVER_SURE = jnp.asarray(2.0)
 
 
-def lookahead(bound, enforce="penalty"):
+def lookahead(bound, enforce="mask"):
     process = Process.of(Task(two_binary_sensors(), bound, enforcement=named_enforcement(enforce), horizon=30))
     return process, OneStepLookahead(process, jnp.asarray(1.0))
 

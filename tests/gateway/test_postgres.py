@@ -88,7 +88,7 @@ def test_who_is_kept_waiting_is_told(place, monkeypatch):
     with place.open() as ledger, psycopg.connect(place.where, options="-c search_path=reticent") as other:
         values = (*module.row_of(entry_after(None, sensor="left")),)
         other.execute(f"INSERT INTO entries VALUES ({', '.join(['%s'] * len(values))})".encode(), values)
-        with pytest.raises(LedgerTrouble, match="another program holds a transaction open"):
+        with pytest.raises(LedgerTrouble, match="another program keeps a transaction open"):
             ledger.append([*chain("bob", 1), entry_after(None)])
         other.rollback()
         assert ledger.append([*chain("bob", 1), entry_after(None)]) == [True, True]
@@ -173,7 +173,7 @@ def test_a_server_that_may_forget_is_refused(place, postgres):
 
     turn("off")
     try:
-        with pytest.raises(LedgerTrouble, match="runs with fsync off and may forget"):
+        with pytest.raises(LedgerTrouble, match="runs with fsync off and may lose commits"):
             place.open()
     finally:
         turn("on")
@@ -212,7 +212,7 @@ def test_a_role_without_rights_is_told(place, postgres):
     place.open().close()
     postgres.ask("CREATE ROLE guest LOGIN")
     try:
-        with pytest.raises(LedgerTrouble, match=r"Grant it what `reticent docs ledger` says"):
+        with pytest.raises(LedgerTrouble, match=r"Grant it the rights listed in `reticent docs ledger`"):
             open_ledger(postgres.address("guest"))
     finally:
         postgres.ask("DROP ROLE guest")

@@ -256,7 +256,7 @@ class Information(Bound):
 
     def range_used(self, prior: np.ndarray, horizon: int, never: bool) -> tuple[float, float]:
         # One release says at most all there is to know.
-        return 0.0, 1.0 if never else horizon * math.log2(len(prior)) / self.bits
+        return 0.0, 1.0 if never else horizon * math.log2(len(prior)) / float(self.bits)
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,8 @@ class ExpectedInformation(Bound):
         del horizon, never
         secret = prior.sum(1)
         at_first = -float((secret * np.log2(np.where(secret > 0, secret, 1.0))).sum())
-        return (at_first - math.log2(len(secret))) / self.bits, at_first / self.bits
+        bits = float(self.bits)
+        return (at_first - math.log2(len(secret))) / bits, at_first / bits
 
 
 BOUNDS: dict[str, type[Bound]] = {kind.name: kind for kind in (Confidence, Information, ExpectedInformation, Unbounded)}
