@@ -5,7 +5,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test test-slow lint bench lock clean
+.PHONY: demo test test-slow lint bench bench-page lock clean
 .DELETE_ON_ERROR:
 
 demo: .venv/run.stamp
@@ -24,7 +24,13 @@ lint: .venv/agents.stamp
 	$(BIN)/pyright
 
 bench: .venv/agents.stamp
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks all
+	$(MAKE) bench-page
+
+# The page and the figures of what was measured last.
+bench-page: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.figures
+	$(BIN)/python -m benchmarks.page
 
 # What the package needs to run, then what working on it needs. Both are locked, with hashes.
 .venv/run.stamp: requirements.lock pyproject.toml

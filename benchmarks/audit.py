@@ -1,54 +1,34 @@
-"""The audit on policies whose leak is known, on the paper's policies over recordings, repeated sessions, and files of
-millions of rows.
-
-Arguments choose parts: verdicts, sessions, file, dsa, motionsense.
-"""
+"""The audit on policies whose leak is known, repeated sessions, and files of millions of rows."""
 
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
-from benchmarks.record import save
-from benchmarks.recordings import DATA
-from reticent import Confidence, Information, OneStepLookahead, Process, Task, synthetic
-from reticent.audit.audit import Context, audit_traces
-from reticent.audit.findings import NOTHING_LEARNED, WORDS, percent
-from reticent.audit.play import play, play_readings
+from benchmarks.catalogue import Measured
+from benchmarks.record import interval
+from reticent import Confidence, OneStepLookahead, Process, Task, synthetic
+from reticent.audit.audit import audit_traces
+from reticent.audit.findings import NOTHING_LEARNED
+from reticent.audit.play import play
 from reticent.audit.sessions import repeated_sessions
 from reticent.audit.traces import Names, Traces
-from reticent.data.episodes import episodes_of
-from reticent.data.load import Source, load
-from reticent.data.readings import Readings, readings, uniform_prior
-from reticent.policy.policy import NoProtection, Policy, RandomSensor
-from reticent.problem.bound import Bound, Unbounded
+from reticent.policy.policy import NoProtection, RandomSensor
+from reticent.problem.bound import Unbounded
 from reticent.problem.enforcement import Coarsen, named_enforcement
-from reticent.problem.fit import Codebook, fit_model
-from reticent.process.source import FromCodes
-from reticent.study.recordings import QUICK, learn_provider, replayed, standardised, trained_agent
 
 EPISODES, PLANTED_READINGS = 20_000, 3
-RECORDED_EPISODES = 4_096
-SESSIONS, PEOPLE = (1, 2, 5, 10), 4_096
+LIMIT, SESSIONS, PEOPLE = 0.9, 10, 4_096
 ROWS_PER_EPISODE, MILLIONS = 10, (1, 5)
 
 
-def main() -> None:
-    parts = {"verdicts": verdicts, "sessions": sessions, "file": file}
-    if DATA.is_dir():
-        parts |= {name: partial(recordings, name) for name in ("dsa", "motionsense")}
-    for part in sys.argv[1:] or parts:
-        parts[part]()
-
-
-def verdicts() -> None:
+def verdicts() -> Measured:
     """An open policy, a silent one, the guarantee, and one whose sensor is chosen by the secret."""
     free = Task(synthetic(), Unbounded(), horizon=10)
     kept = Task(synthetic(), Confidence(0.9), enforcement=Coarsen())
@@ -70,18 +50,18 @@ def verdicts() -> None:
         exact = next(attack for attack in found.attacks if attack.fitted_on == NOTHING_LEARNED)
         learned = [attack for attack in found.attacks if attack.fitted_on != NOTHING_LEARNED]
         best = max(learned, key=lambda attack: attack.secret.accuracy.value)
-        row = [name, percent(exact.secret.accuracy), percent(exact.secret.confidence)]
-        row += [f"{best.attacker} {percent(best.secret.accuracy)}", "as it must be" if found.passed else "caught"]
-        rows.append([*row, f"{seconds:.0f}"])
+        row = {"policy": name, **interval("bayes_accuracy", exact.secret.accuracy)}
+        row |= {**interval("bayes_confidence", exact.secret.confidence), "best_learned_attacker": best.attacker}
+        row |= interval("best_learned_accuracy", best.secret.accuracy)
+        rows.append({**row, "checks_passed": found.passed, "seconds": seconds})
         print(*found.verdict, sep="\n", file=sys.stderr)
     notes = [
-        f"Synthetic problem seed 0, {EPISODES:,} episodes, half to learn from, half to judge. Exact Bayes is honest if "
-        "it is right as often as it believes. Nobody who learns may beat it clearly (four standard errors): who "
-        "does has found something that the model does not explain. Estimates with 95 % intervals (bootstrap "
-        "over episodes).",
+        f"Synthetic problem seed 0, {EPISODES:,} episodes, half to learn from, half to judge, about S. Exact Bayes is "
+        "calibrated if it is right as often as it believes. Nobody who learns may beat it clearly (four standard "
+        "errors): who does has found something that the model does not explain, and the checks fail. Intervals by "
+        "bootstrap over episodes.",
     ]
-    headings = ["policy", "Bayes right about S", "Bayes believes", "best learned attacker", "checks", "seconds"]
-    save("audit-verdicts", "Audit: verdicts on policies whose leak is known", headings, rows, notes)
+    return rows, notes
 
 
 def _planted() -> Traces:
@@ -106,114 +86,28 @@ def _planted() -> Traces:
     )
 
 
-def recordings(name) -> None:
-    """The policies of `reproduce`, attacked on people whom neither belief, model nor policy has met."""
-    recorded = readings(load(Source(name, DATA)))
-    learned_from, held_out, audited = _people(recorded)
-    scaled = standardised(recorded, learned_from)
-    subject = scaled.of(audited)
-    provider = learn_provider(scaled.of(learned_from), scaled.of(held_out), QUICK, 0)
-
-    def traces(bound: Bound, policy: Policy, seed: int = 0) -> Traces:
-        return play_readings(replayed(provider, subject, bound, QUICK), policy, RECORDED_EPISODES, seed, subject)[1]
-
-    random = traces(Unbounded(), NoProtection(), 1)
-    rows = [_audited("no protection", "-", traces(Unbounded(), NoProtection()), random)]
-    for title, limit, bound in (
-        ("belief-PDRP", "0.65", Confidence(0.65)),
-        ("belief-PDRP", "0.95", Confidence(0.95)),
-        ("MI-PDRP", "0.5 bits", Information(0.5)),
-    ):
-        agent = trained_agent(provider, scaled.of(held_out), bound, QUICK, 0)
-        rows.append(_audited(title, limit, traces(bound, agent), random))
-    fitted_to = recorded.of(learned_from + held_out)
-    model = fit_model(fitted_to, prior=uniform_prior(fitted_to))
-    own = recorded.of(audited)
-    codes = FromCodes(jnp.asarray(Codebook.of(model).codes(own.values)), episodes_of(own, QUICK.readings))
-    for limit in QUICK.guarantee:
-        task = Task(model, Confidence(limit), QUICK.objective, Coarsen(), QUICK.readings)
-        process = Process.of(task)
-        policy = OneStepLookahead(process, jnp.asarray(1.0))
-        _, released = play(task, process.reading_from(codes), policy, RECORDED_EPISODES, 0, own)
-        rows.append(_audited("guarantee (coarsen)", f"{limit:g}", released, None))
-    notes = [
-        f"{len(learned_from + held_out)} people to learn belief, model and policies from (the quick setting of "
-        f"`reticent reproduce`), {len(audited)} others to audit, {RECORDED_EPISODES:,} episodes. Each is judged by "
-        "attackers who learned from the others: naive Bayes, logistic regression, n-grams, boosted trees and an LSTM "
-        "on the policy's own traces and, but for the guarantee, whose symbols never came in them, on random ones. "
-        "Balanced accuracies in percent of the strongest; 95 % intervals (bootstrap over people). "
-        "Estimates.",
-    ]
-    headings = [
-        "policy",
-        "bound",
-        "readings",
-        "strongest on S",
-        "S",
-        "U",
-        "bits about S (lower bound)",
-        "sensors alone",
-    ]
-    save(f"audit-{name}", f"Audit: the policies of the study on {name}", headings, rows, notes)
-
-
-def _people(recorded: Readings) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Half of the people to learn from, a part of them to stop learning on and to train policies with; and the rest.
-    Whoever has one secret for good is dealt out by it."""
-    of_each = [(recorded.secret[recorded.person == person].min(), person) for person in range(len(recorded.people))]
-    dealt = [person for _, person in sorted(of_each)]
-    known, audited = dealt[::2], dealt[1::2]
-    return tuple(known[::2]), tuple(known[1::2]), tuple(audited)
-
-
-def _audited(title: str, bound: str, traces: Traces, random: Traces | None) -> list[str]:
-    print(title, bound, file=sys.stderr, flush=True)
-    found = audit_traces(traces, context=Context(random))
-    best = found.strongest
-    useful = max((attack.useful.balanced for attack in found.attacks), key=lambda estimate: estimate.value)
-    sensors = next(each for each in found.observers if each.observer == "sensor choices only")
-    bits = max((attack.secret.bits for attack in found.attacks), key=lambda estimate: estimate.value)
-    return [
-        title,
-        bound,
-        f"{traces.length.mean():.1f}",
-        f"{best.attacker}, {WORDS[best.fitted_on]}",
-        percent(best.secret.balanced),
-        percent(useful),
-        f"{bits.value:.2f} [{bits.low:.2f}, {bits.high:.2f}]",
-        percent(sensors.secret.balanced),
-    ]
-
-
-def sessions() -> None:
-    """The same secret, session after session, at L_B .9."""
+def sessions() -> Measured:
+    """The same secret, session after session."""
     rows = []
     for enforce in ("penalty", "coarsen"):
-        process = Process.of(Task(synthetic(), Confidence(0.9), enforcement=named_enforcement(enforce)))
+        process = Process.of(Task(synthetic(), Confidence(LIMIT), enforcement=named_enforcement(enforce)))
         policy = OneStepLookahead(process, jnp.asarray(1.0))
         for carried in (False, True):
-            found = repeated_sessions(process, policy, carried, max(SESSIONS), PEOPLE, 0)
-            shown = [found[number - 1] for number in SESSIONS]
-            row = [enforce, "carried over" if carried else "forgotten"]
-            row += [f"{100 * each.confidence.value:.1f}" for each in shown]
-            over = [each.violation_rate for each in shown]
-            rows.append([*row, *("-" if each is None else f"{100 * each.value:.1f}" for each in (over[0], over[-1]))])
+            found = repeated_sessions(process, policy, carried, SESSIONS, PEOPLE, 0)
+            for number, each in enumerate(found, 1):
+                over = None if each.violation_rate is None else each.violation_rate.value
+                row = {"enforcement": enforce, "belief": "carried over" if carried else "forgotten", "sessions": number}
+                rows.append({**row, "confidence_secret": each.confidence.value, "violation_rate": over})
     notes = [
-        f"Synthetic problem seed 0, one-step lookahead, {PEOPLE:,} people, U drawn anew in each session. Mean "
-        "confidence in the secret, in percent, of exact Bayes over all sessions so far, and people for whom it "
-        "has reached .9 at any moment. Estimates; 95 % of the means lie within .6.",
+        f"Synthetic problem seed 0, L_B {LIMIT:g}, one-step lookahead, {PEOPLE:,} people, U drawn anew in each "
+        "session, the belief carried over between sessions or forgotten. Confidence in the secret: mean, of exact "
+        "Bayes over all sessions so far; violations: people for whom it has reached the bound at any moment. "
+        "Estimates; 95 % of the means lie within 0.006.",
     ]
-    headings = [
-        "kept by",
-        "belief between sessions",
-        *(f"after {n}" for n in SESSIONS),
-        "over after 1",
-        "over after 10",
-    ]
-    save("audit-sessions", "Audit: repeated sessions with the same secret, L_B .9", headings, rows, notes)
+    return rows, notes
 
 
-def file() -> None:
+def file() -> Measured:
     """`reticent audit --traces` on large files of another system: no model, symbols only."""
     task = Task(synthetic(), Unbounded(), horizon=ROWS_PER_EPISODE)
     count = 10**6 // ROWS_PER_EPISODE
@@ -243,16 +137,10 @@ def file() -> None:
             seconds = time.perf_counter() - started
             # The largest of all so far: later files are larger, so it is theirs, or they need no more.
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-            rows.append(
-                [f"{millions},000,000", f"{path.stat().st_size / 1e6:.0f} MB", f"{seconds:.0f}", f"{peak:,.0f} MB"]
-            )
+            row = {"rows": millions * 10**6, "file_megabytes": path.stat().st_size / 1e6}
+            rows.append({**row, "seconds": seconds, "peak_megabytes": peak})
     notes = [
         "All attackers, observers, learning curves and the page. 40,000 episodes of the file, drawn at random, are "
         "attacked; the rest is only streamed through. Peak is the largest resident memory of any audit so far.",
     ]
-    headings = ["rows", "file", "seconds", "peak memory"]
-    save("audit-file", "Audit: large files of traces", headings, rows, notes)
-
-
-if __name__ == "__main__":
-    main()
+    return rows, notes

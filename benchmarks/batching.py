@@ -9,15 +9,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from benchmarks.record import save
+from benchmarks.catalogue import Measured
 from reticent import Confidence, Process, Task, synthetic
-from reticent.solve.a2c import Recipe, TrainState, advance, initialise
+from reticent.solve.actor_critic import Recipe, TrainState, advance, initialise
 
 LIMITS, UPDATES, TOTAL, REPEATS = (0.8, 0.9, 0.99), 12, 240, 3
 RECIPE = Recipe()
 
 
-def main() -> None:
+def batching() -> Measured:
     processes = [Process.of(Task(synthetic(), Confidence(limit))) for limit in LIMITS]
     states = [initialise(process, RECIPE, 0) for process in processes]
     together = eqx.tree_at(lambda process: process.limit, processes[0], jnp.asarray(LIMITS))
@@ -42,9 +42,11 @@ def main() -> None:
         f"{len(cores)} processes of one core each": sum(alone),
     }
     slowest = min(speeds.values())
-    rows = [[name, f"{speed:,.0f}", f"{speed / slowest:.2f}"] for name, speed in speeds.items()]
-    note = "Studies use the last: it needs no equal schedules, and each bound is saved as soon as it is done."
-    save("batching", "Training several bounds", ["how", "steps/s in all", "ratio"], rows, [note])
+    rows = [
+        {"how": name, "steps_per_second_in_all": speed, "times_the_slowest": speed / slowest}
+        for name, speed in speeds.items()
+    ]
+    return rows, ["Studies use the last: it needs no equal schedules, and each bound is saved as soon as it is done."]
 
 
 def _train(process: Process, state: TrainState) -> jax.Array:
@@ -65,7 +67,3 @@ def _on_one_core(core: int) -> float:
     process = Process.of(Task(synthetic(), Confidence(LIMITS[0])))
     state = initialise(process, RECIPE, 0)
     return _speed(lambda: jax.block_until_ready(_train(process, state)))
-
-
-if __name__ == "__main__":
-    main()

@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.catalogue import Measured
+
 LIMIT, LIMIT_BITS = 0.8, 1.0
 # The quickest of several runs: what the machine does besides is not the gateway's.
 RUNS = 5
 
 
-def main() -> None:
-    from benchmarks.record import save
-
+def decisions() -> Measured:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, enforce, file in _policies():
@@ -27,19 +27,28 @@ def main() -> None:
             best = min(runs, key=lambda run: run["p50"])
             usual = sorted(run["p50"] for run in runs)[RUNS // 2]
             least, chosen = min(run["p1"] for run in runs), min(run["deciding"] for run in runs)
-            taken = (chosen, least, best["p50"], best["p99"], usual, _compiled(file))
-            start, memory = min(run["seconds"] for run in runs), max(run["megabytes"] for run in runs)
-            rows.append([name, enforce, *(f"{each:,.0f}" for each in taken), f"{start:.2f}", f"{memory:.0f}"])
-    both = ["p1", "p50", "p99", "p50, median run"]
-    headings = ["policy", "enforcement", "deciding, p50", *both, "compiled, median", "start, s", "MB"]
+            rows.append(
+                {
+                    "policy": name,
+                    "enforcement": enforce,
+                    "deciding_p50": chosen,
+                    "p1": least,
+                    "p50": best["p50"],
+                    "p99": best["p99"],
+                    "p50_of_median_run": usual,
+                    "compiled_p50": _compiled(file),
+                    "start_seconds": min(run["seconds"] for run in runs),
+                    "megabytes": max(run["megabytes"] for run in runs),
+                }
+            )
     notes = [
-        "Microseconds. Deciding: which sensor may speak, and by which rule. The columns after it are of a decision and "
-        "its release: also what is sent, the new belief and ledger, the surprise. "
+        "Percentiles in microseconds. Deciding: which sensor may speak, and by which rule. The columns after it are of "
+        "a decision and its release: also what is sent, the new belief and information spent, the surprise. "
         f"Synthetic problem (3 sensors, 50 readings), one subject, the quickest of {RUNS} runs. The compiled "
         "policy takes one step at a time, dispatch included. p1 is near what an idle machine does. Start: imports, "
-        "numpy included, and loading the policy, but not the interpreter. MB: resident at the end."
+        "numpy included, and loading the policy, but not the interpreter. Megabytes are resident at the end."
     ]
-    save("gateway_decisions", "Decisions of the gateway", headings, rows, notes)
+    return rows, notes
 
 
 def _policies() -> list[tuple[str, str, Any]]:
@@ -69,13 +78,13 @@ def _policies() -> list[tuple[str, str, Any]]:
         task = Task(synthetic(), bound, enforcement=named_enforcement(enforce))
         features = Features(Process.of(task), inputs)
         network = Network(features.size, 4, 128, jax.random.key(0))
-        file = policy_file(Actor(network, features, True), task, {"width": 128}, {})
+        file = policy_file(Actor(network, features, True), task, {})
         found.append((f"actor, {inputs}", enforce, file))
     for kernels in ("label", "value"):
         task = Task(synthetic(), Confidence(LIMIT), enforcement=Coarsen())
         process = Process.of(task)
         policy = lookahead_policy(process, value_network(process, 64, jax.random.key(0)), kernels)
-        file = policy_file(policy, task, {"width": 64, "kernels": kernels}, {})
+        file = policy_file(policy, task, {})
         found.append((f"lookahead, {kernels} kernels", "coarsen", file))
     return found
 
@@ -140,7 +149,4 @@ def play(path: str, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        play(sys.argv[1], int(sys.argv[2]))
-    else:
-        main()
+    play(sys.argv[1], int(sys.argv[2]))

@@ -1,12 +1,14 @@
 """The gateway under load: `reticent serve --on mqtt` against a real broker on this machine.
 
-`python -m benchmarks.gateway_load [SUBJECTS [SECONDS]]`. First a steady stream of readings, for the time from
+First a steady stream of readings, for the time from
 publishing a reading to hearing its release; then as many as the gateway takes, for decisions per second and memory,
 until an hour's worth of traffic was handled or the seconds are over.
 """
 
 import contextlib
 import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,16 +24,15 @@ import numpy as np
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from benchmarks.record import save
+from benchmarks.catalogue import Measured
 from reticent.gateway.mqtt import AT_ONCE
 from reticent.gateway.simulate import Drawn, line
+from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.enforcement import Coarsen, Mask
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
-from tests.gateway.brokers import MOSQUITTO, Mosquitto
-from tests.gateway.parts import write_policy
 
 SUBJECTS, SECONDS = 2000, 400.0
 # The steady part: a reading of every sensor of so many subjects per second.
@@ -40,47 +41,49 @@ STEADY_PER_SECOND, STEADY_SECONDS = 40, 30.0
 SECONDS_BETWEEN_READINGS = 20
 # A subject that has not answered for so long will not: somebody else speaks in its place.
 SILENT_SECONDS = 30.0
-BROKER = ["allow_anonymous true", "set_tcp_nodelay true"]
-TASKS = {
-    "information, mask": Task(synthetic(), Information(1e6), enforcement=Mask(), horizon=10),
-    "confidence, coarsen": Task(synthetic(), Confidence(0.8), enforcement=Coarsen(), horizon=10),
-}
+MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+BROKER = ("persistence false", "max_queued_messages 0", "allow_anonymous true", "set_tcp_nodelay true")
+TASKS = (
+    Task(synthetic(), Information(1e6), enforcement=Mask(), horizon=10),
+    Task(synthetic(), Confidence(0.8), enforcement=Coarsen(), horizon=10),
+)
+WIDTH = 8
 
 
-def main(subjects: int = SUBJECTS, seconds: float = SECONDS) -> None:
+def load() -> Measured:
+    """Both tasks, each on a gateway and a broker of its own."""
     if MOSQUITTO is None:
-        print(
-            "The gateway under load needs mosquitto, an MQTT broker, which is not installed: left out.", file=sys.stderr
-        )
-        return
+        raise SystemExit("mosquitto, an MQTT broker, is not installed. Nothing was measured.")
     rows = []
-    for name, task in TASKS.items():
+    for task in TASKS:
         with tempfile.TemporaryDirectory() as folder:
-            found = measured(Path(folder), task, subjects, seconds)
-        worth = found.readings / len(task.model.sensors) / subjects * SECONDS_BETWEEN_READINGS
+            found = measured(Path(folder), task, SUBJECTS, SECONDS)
+        worth = found.readings / len(task.model.sensors) / SUBJECTS * SECONDS_BETWEEN_READINGS
+        p50, p99 = 1000 * np.percentile(found.latencies, [50, 99])
         rows.append(
-            [
-                name,
-                f"{found.decided / found.busy_seconds:,.0f}",
-                f"{found.readings / found.busy_seconds:,.0f}",
-                f"{1000 * np.percentile(found.latencies, 50):.1f} ms",
-                f"{1000 * np.percentile(found.latencies, 99):.1f} ms",
-                " -> ".join(f"{each:.0f}" for each in found.memory) + " MB",
-                f"{worth / 60:.0f} min in {found.busy_seconds / 60:.1f}",
-            ]
+            {
+                "bound": task.bound.name,
+                "enforcement": task.enforcement.name,
+                "decisions_per_second": found.decided / found.busy_seconds,
+                "readings_per_second": found.readings / found.busy_seconds,
+                "latency_p50_milliseconds": p50,
+                "latency_p99_milliseconds": p99,
+                **{f"megabytes_quarter_{quarter}": each for quarter, each in enumerate(found.memory, 1)},
+                "minutes_of_traffic": worth / 60,
+                "minutes": found.busy_seconds / 60,
+            }
         )
-    headings = ["bound", "decisions/s", "readings/s", "p50", "p99", "memory", "worth of traffic"]
     notes = [
-        f"{subjects:,} subjects at a time on one gateway (an untrained actor; three sensors, fifty symbols), over MQTT "
+        f"{SUBJECTS:,} subjects at a time on one gateway (an untrained actor; three sensors, fifty symbols), over MQTT "
         "on loopback with mosquitto, QoS 1 for releases, an SQLite ledger synced to disk with every batch; beside the "
         "load generator on the same cores.",
         "Decisions are releases and stops, each on disk before it leaves. Latency is from publishing a reading to "
         f"hearing its release, with readings of {STEADY_PER_SECOND} subjects a second. Decisions per second are with "
         "every subject speaking again as soon as it is answered, and somebody new in its place after each session. "
-        f"Worth of traffic: what was handled, at one reading per sensor every {SECONDS_BETWEEN_READINGS} s of every "
-        f"subject; it ends with an hour's worth, or after {seconds:.0f} s. Memory: resident, after each quarter of it.",
+        f"Minutes of traffic: what was handled, at one reading per sensor every {SECONDS_BETWEEN_READINGS} s of every "
+        f"subject; it ends with an hour's worth, or after {SECONDS:.0f} s. Memory: resident, after each quarter of it.",
     ]
-    save("gateway_load", "Gateway under load", headings, rows, notes)
+    return rows, notes
 
 
 @dataclass
@@ -96,14 +99,54 @@ class Found:
 
 def measured(folder: Path, task: Task, subjects: int, seconds: float) -> Found:
     """One gateway, first steadily, then as fast as it goes."""
-    policy = write_policy(folder / "policy.safetensors", task)
+    policy = untrained(folder / "policy.safetensors", task)
     found = Found()
-    with contextlib.closing(Mosquitto(folder, *BROKER)) as broker, serving(policy, broker.port, subjects) as process:
-        load = Load(broker.port, task.model, subjects, found)
+    with broker(folder) as port, serving(policy, port, subjects) as process:
+        load = Load(port, task.model, subjects, found)
         with contextlib.closing(load):
             load.steady(STEADY_SECONDS)
             load.busy(seconds, lambda: found.memory.append(resident_mb(process.pid)))
     return found
+
+
+def untrained(path: Path, task: Task) -> Path:
+    """A random actor that never stops before the horizon."""
+    rng, cells, actions = np.random.default_rng(0), task.model.prior.size, len(task.model.sensors) + 1
+    arrays = {}
+    for i, size in enumerate([(WIDTH, cells), (WIDTH, WIDTH), (actions, WIDTH)]):
+        arrays[f"layers.{i}.weight"] = rng.normal(size=size).astype(np.float32)
+        arrays[f"layers.{i}.bias"] = np.zeros(size[0], np.float32)
+    arrays["layers.2.bias"][-1] = -9.0
+    PolicyFile("actor", task, {"inputs": "belief", "width": WIDTH, "greedy": True}, arrays, {}).save(path)
+    return path
+
+
+@contextlib.contextmanager
+def broker(folder: Path) -> Iterator[int]:
+    """A mosquitto of its own, on a port of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # As root it would become a user who may not read the folder.
+    lines = [f"listener {port} 127.0.0.1", *BROKER, *(["user root"] if os.geteuid() == 0 else [])]
+    settings = folder / "mosquitto.conf"
+    settings.write_text("\n".join(lines) + "\n")
+    with (folder / "mosquitto.log").open("wb") as log:
+        process = subprocess.Popen([str(MOSQUITTO), "-c", str(settings)], stdout=log, stderr=log)
+        try:
+            while not _listens(port):
+                assert process.poll() is None, "mosquitto did not start"
+                time.sleep(0.05)
+            yield port
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -121,7 +164,7 @@ def serving(policy: Path, port: int, subjects: int) -> Iterator[subprocess.Popen
 class Load:
     """Sensors of many subjects, and the provider who hears what is released."""
 
-    def __init__(self, port: int, model: ReleaseModel, subjects: int, found: Found) -> None:
+    def __init__(self, port: int, model: Model, subjects: int, found: Found) -> None:
         self._found, self._names = found, [f"s{i}.0" for i in range(subjects)]
         self._readings = self._drawn(model)
         self._asked_at: dict[str, float] = {}
@@ -176,7 +219,7 @@ class Load:
         place, _, visit = name.partition(".")
         self._speak(f"{place}.{int(visit) + 1}")
 
-    def _drawn(self, model: ReleaseModel) -> list[list[tuple[str, bytes]]]:
+    def _drawn(self, model: Model) -> list[list[tuple[str, bytes]]]:
         """Some moments of one person, made beforehand, so that the generator takes little of the machine."""
         source = Drawn(model, ["anybody"], seed=0)
         return [[(m.sensor, line(m, 0.0, with_place=False)) for m in source.moment()] for _ in range(500)]
@@ -215,7 +258,3 @@ class Load:
 def resident_mb(process: int) -> float:
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))

@@ -11,25 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linprog
 
-from benchmarks.record import save
+from benchmarks.catalogue import Measured
 from reticent import Confidence, OneStepLookahead, Process, Task, synthetic
+from reticent.guard.program import cheapest_kernels
+from reticent.guard.safety import Safety
 from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.problem.enforcement import Coarsen, Withhold, named_enforcement
-from reticent.process.guarantee import Safety
-from reticent.process.linear_program import cheapest_kernels
-from reticent.solve.a2c import RECIPES, initialise, training
+from reticent.solve.actor_critic import RECIPES, initialise, training
 
 BELIEFS, SOLVED_BY_HIGHS, LIMIT = 1024, 100, 0.8
 
 
-def main() -> None:
-    programs()
-    decisions()
-    throughput()
-
-
-def programs() -> None:
-    """The same label and withholding programs, by the batched interior point and one by one by HiGHS."""
+def programs() -> Measured:
+    """The same label and withholding programs, all at once by our solver and one by one by HiGHS."""
     model = synthetic()
     rng = np.random.default_rng(0)
     beliefs = rng.dirichlet(np.full(9, 2.0), 4 * BELIEFS).reshape(-1, 3, 3)
@@ -40,36 +34,32 @@ def programs() -> None:
         solve = jax.jit(jax.vmap(cheapest_kernels))
         kernels = np.asarray(jax.block_until_ready(solve(cost, excess, raw)))
         seconds = min(_seconds(solve, cost, excess, raw) for _ in range(3))
+        judged = list(zip(cost[:SOLVED_BY_HIGHS], excess, raw, strict=False))
         started = time.perf_counter()
-        optima = np.array(
-            [
-                [_highs(cost[i][..., a], excess[i][..., a], raw[i][..., a]) for a in range(3)]
-                for i in range(SOLVED_BY_HIGHS // 3)
-            ]
-        )
+        optima = np.array([_highs(*program) for program in judged])
         by_highs = time.perf_counter() - started
         loss = (cost * kernels).sum((1, 2))[: len(optima)] - optima
-        ours, theirs = 3 * len(cost) / seconds, optima.size / by_highs
-        rows.append(
-            [name, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.0f}", f"{loss.mean():.1e}", f"{loss.max():.1e}"]
-        )
-    headings = ["programs", "batched, per second", "HiGHS, per second", "ratio", "mean loss", "largest loss"]
+        ours, theirs = len(cost) / seconds, optima.size / by_highs
+        speeds = {"batched_per_second": ours, "highs_per_second": theirs, "ratio": ours / theirs}
+        rows.append({"programs": name, **speeds, "mean_loss": loss.mean(), "largest_loss": loss.max()})
     notes = [
         "50 readings, 3 secrets, 1 or 3 merged symbols, L_B 0.8. "
         "Loss is of the objective, a probability. Side by side in one run."
     ]
-    save("kernels", "Kernels: batched interior point against HiGHS", headings, rows, notes)
+    return rows, notes
 
 
 @eqx.filter_jit
 def _programs(name: str, beliefs, channel):
-    def one(belief):
-        safety = Safety(belief, channel, jnp.asarray(LIMIT))
-        excess = safety.secret - safety.theta * safety.law[None]
-        cost = (Coarsen() if name == "coarsen" else Withhold()).label_costs(safety)
-        return [jnp.swapaxes(x, -1, -2) for x in (cost, excess, jnp.all(excess < 0, axis=0))]
+    """The programs of all sensors at these beliefs: cost [N O Z], excess [N S Z], raw [N Z]."""
 
-    return jax.vmap(one)(beliefs)
+    def one(belief):
+        safety = Safety(belief, channel, jnp.full(len(belief), LIMIT))
+        excess = safety.secret - safety.theta[:, None, None] * safety.law[None]
+        cost = (Coarsen() if name == "coarsen" else Withhold()).label_costs(safety)
+        return jnp.moveaxis(cost, 0, 1), jnp.moveaxis(excess, 0, 1), (excess < 0).all(0)
+
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), jax.vmap(one)(beliefs))
 
 
 def _highs(cost, excess, raw) -> float:
@@ -85,7 +75,7 @@ def _highs(cost, excess, raw) -> float:
     return linprog(cost.reshape(-1), rows, np.zeros(len(rows)), ones, np.ones(readings), bounds).fun
 
 
-def decisions() -> None:
+def decisions() -> Measured:
     """One device, one decision at a time: choose, send, update the belief, solve the next kernels."""
     rows = []
     cases: list[tuple[str, str, str]] = [
@@ -110,18 +100,18 @@ def decisions() -> None:
             started = time.perf_counter()
             jax.block_until_ready(decide(process, policy, key, state))
             seconds.append(time.perf_counter() - started)
-        rows.append([name, enforce, f"{1e6 * median(seconds[20:]):,.0f}"])
+        rows.append({"policy": name, "enforcement": enforce, "microseconds": 1e6 * median(seconds[20:])})
     notes = ["Median of 100 calls from the prior, compiled, dispatch included: choice, symbol, belief, next kernels."]
-    save("decisions", "One decision online", ["policy", "enforcement", "microseconds"], rows, notes)
+    return rows, notes
 
 
 def _decide(process, policy, key, state):
     return process.step(key, state, policy.act(key, state.public))
 
 
-def throughput() -> None:
-    """Environment steps per second of A2C in each process, after compilation."""
-    rows, recipe = [], RECIPES["default"]
+def throughput() -> Measured:
+    """Environment steps per second of PPO in each process, after compilation."""
+    rows, recipe = [], RECIPES["ppo"]
     for enforce in ("penalty", "withhold", "coarsen"):
         process = Process.of(Task(synthetic(), Confidence(LIMIT), enforcement=named_enforcement(enforce)))
         marks = []
@@ -129,21 +119,12 @@ def throughput() -> None:
             marks.append((time.perf_counter(), int(state.update) * recipe.steps_per_update))
             if marks[-1][0] - marks[0][0] > 30:
                 break
-        rows.append([enforce, f"{(marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0]):,.0f}"])
-    save(
-        "throughput",
-        "Training throughput by enforcement",
-        ["enforcement", "environment steps per second"],
-        rows,
-        ["A2C, default recipe, L_B 0.8."],
-    )
+        speed = (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
+        rows.append({"enforcement": enforce, "environment_steps_per_second": speed})
+    return rows, [f"The agent by PPO, L_B {LIMIT:g}."]
 
 
 def _seconds(run: Callable[..., Any], *arguments: Any) -> float:
     started = time.perf_counter()
     jax.block_until_ready(run(*arguments))
     return time.perf_counter() - started
-
-
-if __name__ == "__main__":
-    main()

@@ -15,11 +15,11 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
 import reticent.gym  # noqa: F401  (registers the environments)
-from benchmarks.record import save
+from benchmarks.catalogue import Measured
 from reticent import Confidence, Process, Task, synthetic
-from reticent.cores import cores
 from reticent.gym import sb3_vec_env
-from reticent.solve.a2c import PAPER, Recipe, advance, initialise
+from reticent.process.cores import cores
+from reticent.solve.actor_critic import RECIPES, Recipe, advance, initialise
 
 SYNTHETIC, LIMIT, WIDTH = "reticent/Synthetic-v0", 0.9, 256
 OPTIONS = {"confidence": LIMIT, "inputs": "belief"}
@@ -28,7 +28,7 @@ SECONDS, WARM_UP_STEPS = 10.0, 2_000
 NETWORKS = {"net_arch": [WIDTH, WIDTH], "activation_fn": torch.nn.LeakyReLU}
 
 
-def main() -> None:
+def outsiders() -> Measured:
     speeds = {"TD(0) to the letter, 1 environment": _rate(_literal())}
     outside = {}
     for count in (1, 8, 64):
@@ -36,10 +36,18 @@ def main() -> None:
     for count in (64, 256):
         outside[f"Stable-Baselines3 A2C, {count} in one compiled step"] = _sb3(sb3_vec_env(SYNTHETIC, count, **OPTIONS))
     speeds |= outside
-    speeds["reticent, the paper's recipe"] = _ours(PAPER)
+    speeds["reticent, the paper's recipe"] = _ours(RECIPES["a2c"])
     speeds["reticent, default recipe"] = _ours(replace(Recipe(), width=WIDTH, inputs="belief"))
     literal, best = next(iter(speeds.values())), max(outside.values())
-    rows = [[name, f"{speed:,.0f}", f"{speed / literal:.1f}", f"{speed / best:.2f}"] for name, speed in speeds.items()]
+    rows = [
+        {
+            "who": name,
+            "environment_steps_per_second": speed,
+            "times_the_loop_to_the_letter": speed / literal,
+            "times_the_best_of_stable_baselines3": speed / best,
+        }
+        for name, speed in speeds.items()
+    ]
     notes = [
         "Synthetic problem, L_B 0.9, penalty; the belief as input, 2 x 256 leaky ReLU for actor and critic. "
         f"Environment steps per second, learning included, compilation not, over {SECONDS:g} s each. Stable-Baselines3 "
@@ -47,10 +55,8 @@ def main() -> None:
         "cores or with one, whichever is faster. Its own environments are ours through Gymnasium, one compiled call "
         "each; in one compiled step they are all played in one call (`reticent.gym.sb3_vec_env`).",
         "The default recipe goes over each batch four times, the paper's and Stable-Baselines3's A2C once.",
-        "Asked: 5 times Stable-Baselines3's best, 100 times the loop to the letter.",
     ]
-    headings = ["who", "steps/s", "times the loop to the letter", "times Stable-Baselines3's best"]
-    save("outsiders", "Training throughput against outside agents", headings, rows, notes)
+    return rows, notes
 
 
 def _own_environments(count: int) -> VecEnv:
@@ -99,7 +105,7 @@ def _literal() -> Iterator[int]:
         action = choice.sample()
         seen, reward, terminated, truncated, _ = environment.step(action.item())
         with torch.no_grad():
-            rest = 0.0 if terminated else PAPER.discount * critic(torch.from_numpy(seen))[0]
+            rest = 0.0 if terminated else RECIPES["a2c"].discount * critic(torch.from_numpy(seen))[0]
         error = -float(reward) / 10 + rest - critic(belief)[0]
         loss = choice.log_prob(action) * error.detach() + 0.5 * error**2
         descend.zero_grad()
@@ -126,7 +132,3 @@ def _ours(recipe: Recipe) -> float:
             yield updates * recipe.steps_per_update
 
     return _rate(learning())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,42 +1,34 @@
-"""Time to quality: seconds of training until a policy's cost is within 5, 2 and 1 % of the certified floor.
+"""Time to quality: seconds of training until a policy's cost is within 5, 2 and 1 % of the certified lower bound.
 
-The floors take a quarter of an hour and are kept; the argument `floors` computes them alone, and the names of cases run
-these alone, beside what is known of the others. The clock stands still
-while policies are judged, and runs while they are compiled. All are judged with the value that value iteration ends
-with, which takes the luck out of judging.
+The clock stands still while policies are judged, and runs while they are compiled. All are judged with the value that
+value iteration ends with as control variate.
 """
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import altair as alt
 import jax
-import polars as pl
 import torch
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.vec_env import VecNormalize
 
-from benchmarks.record import FOLDER, RESULTS, save
+from benchmarks.catalogue import Measured
+from benchmarks.record import interval
 from reticent import Confidence, Information, Process, Task, synthetic
+from reticent.evaluate.estimate import Estimate
 from reticent.gym import OutsidePolicy, from_sb3, sb3_vec_env
 from reticent.policy.policy import Policy
 from reticent.problem.bound import Bound
-from reticent.solve import a2c
-from reticent.solve.certificate import ceiling, dual_floor, floor_task
-from reticent.solve.sharpen import sharp_policy
+from reticent.solve import actor_critic
+from reticent.solve.certificate import dual_bound, relaxed_task, upper_bound
+from reticent.solve.refine import refined_policy
 from reticent.solve.value_iteration import Settings, initialise, iterate
 from reticent.solve.value_iteration import policy_of as iterated_policy
 
-CASES: dict[str, Bound] = {
-    "L_B 0.9": Confidence(0.9),
-    "L_B 0.99": Confidence(0.99),
-    "1 bit": Information(1.0),
-}
+BOUNDS: tuple[Bound, ...] = (Confidence(0.9), Confidence(0.99), Information(1.0))
 WITHIN = (0.05, 0.02, 0.01)
-KEPT = RESULTS / "race"
 DRAWS, JUDGED_EPISODES, JUDGED_SEED = 256, 2_048, 1
 OUR_STEPS, OUR_ROUNDS = 2_000_000, 150
 # Outside agents learn for so long, in pieces that grow.
@@ -46,121 +38,52 @@ NETWORKS = {"net_arch": [WIDTH, WIDTH], "activation_fn": torch.nn.LeakyReLU}
 Contender = Callable[[Process], Iterator[Policy]]
 
 
-def main() -> None:
-    asked = sys.argv[1:]
-    floors()
-    if asked != ["floors"]:
-        race(asked or list(CASES))
+def race() -> Measured:
+    """Every contender at every bound; then the lower bounds, so that nothing is compiled for them beforehand."""
+    runs = {bound: list(_run(bound)) for bound in BOUNDS}
+    return [row for bound, own in runs.items() for row in _rows(bound, own)], NOTES
 
 
-def task_of(case: str) -> Task:
-    return Task(synthetic(), CASES[case])
+def _run(bound: Bound) -> Iterator[tuple[str, list[float], list[float]]]:
+    """Who, the seconds at each checkpoint, and the costs there."""
+    process = Process.of(Task(synthetic(), bound))
+    iterated = list(_timed(_iteration(process)))
+    value = iterated[-1][1].value  # type: ignore[attr-defined]
+    for name, contender in CONTENDERS.items():
+        seconds, costs = [], []
+        for second, policy in iterated if contender is _iteration else _timed(contender(process)):
+            seconds.append(second)
+            costs.append(upper_bound(process, policy, JUDGED_EPISODES, JUDGED_SEED, value).value)
+        print(bound, name, seconds, costs, file=sys.stderr, flush=True)
+        yield name, seconds, costs
 
 
-def floors() -> None:
-    """The floor of each case, where it is not there already."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    for case in CASES:
-        if (KEPT / f"{case}.json").exists():
-            continue
-        floored, floor_of = floor_task(task_of(case))
-        sharp = sharp_policy(Process.of(floored))
-        lower, _, _ = dual_floor(sharp.process, sharp.value, DRAWS, 0)
-        (KEPT / f"{case}.json").write_text(json.dumps({"floor_of": floor_of, **vars(lower)}, indent=1) + "\n")
-        print(case, lower, floor_of, file=sys.stderr, flush=True)
+def _rows(bound: Bound, runs: list[tuple[str, list[float], list[float]]]) -> Iterator[dict[str, Any]]:
+    lower, bound_of = _lower_bound(Task(synthetic(), bound))
+    best_outside = min(costs[-1] for name, _, costs in runs if name in OUTSIDE)
+    for name, seconds, costs in runs:
+        row = {"bound": bound.name, "limit": bound.number, **interval("lower_bound", lower)}
+        row |= {"lower_bound_of": bound_of, "who": name, **_summary(seconds, costs, lower.value)}
+        yield {**row, "seconds_to_best_outside": _first(seconds, costs, best_outside)}
 
 
-def race(cases: list[str]) -> None:
-    """Every contender on these cases; what was known of them is forgotten."""
-    kept = KEPT / "points.json"
-    points = [p for p in json.loads(kept.read_text()) if p["case"] not in cases] if kept.exists() else []
-    for case in cases:
-        process = Process.of(task_of(case))
-        iterated = list(_timed(_iteration(process)))
-        value = iterated[-1][1].value  # type: ignore[attr-defined]
-        for name, contender in CONTENDERS.items():
-            for seconds, policy in iterated if contender is _iteration else _timed(contender(process)):
-                cost = ceiling(process, policy, JUDGED_EPISODES, JUDGED_SEED, value).value
-                points.append({"case": case, "who": name, "seconds": seconds, "cost": cost})
-                print(case, name, f"{seconds:.1f} s: {cost:.3f}", file=sys.stderr, flush=True)
-        kept.write_text(json.dumps(points, indent=1) + "\n")
-    show(points)
+def _lower_bound(task: Task) -> tuple[Estimate, str]:
+    """What no policy can cost less than, and of which problem that is."""
+    relaxed, bound_of = relaxed_task(task)
+    sharp = refined_policy(Process.of(relaxed))
+    lower, _, _ = dual_bound(sharp.process, sharp.value, DRAWS, 0)
+    return lower, bound_of
 
 
-def show(points: list[dict[str, Any]]) -> None:
-    """The table and the figure."""
-    floor = {case: json.loads((KEPT / f"{case}.json").read_text()) for case in CASES}
-    rows = [
-        row
-        for case in CASES
-        if (own := [p for p in points if p["case"] == case])
-        for row in _rows(case, floor[case]["value"], own)
-    ]
-    bounds = (
-        f"{case} {f['value']:.2f} [{f['low']:.2f}, {f['high']:.2f}] ({f['floor_of']})" for case, f in floor.items()
-    )
-    notes = [
-        "Synthetic problem, lambda 50, C_T 1, C_B 50. Seconds of training, compilation included, judging not, until "
-        "the cost was first within 5, 2 and 1 % of the floor, at checkpoints. Costs are estimates over "
-        f"{JUDGED_EPISODES:,} episodes with the martingale of a value as control variate; policies act greedily.",
-        f"Our agent as it comes (2 x 128, {OUR_STEPS:,} steps, rounded up to whole updates); value iteration with "
-        f"{OUR_ROUNDS} rounds. "
-        f"Stable-Baselines3 with {ENVIRONMENTS} environments in one compiled step, our agent's observations, "
-        f"2 x {WIDTH} leaky ReLU, rewards scaled, no discount, otherwise its own settings (PPO: "
-        f"{PPO_STEPS} steps per environment, minibatches of {PPO_BATCH}), for {OUTSIDE_SECONDS:g} s.",
-        f"Floors: {'; '.join(bounds)}. That of 1 bit is of an easier problem: nobody may ever come near it.",
-        "Asked: the best final cost of Stable-Baselines3 in a tenth of its time.",
-    ]
-    headings = ["bound", "who", "within 5 %", "2 %", "1 %", "final cost", "above the floor", "seconds in all"]
-    headings.append("seconds to Stable-Baselines3's best final cost")
-    save("race", "Time to quality", headings, rows, notes)
-    _figure(points, floor).save(FOLDER.parent / "docs" / "race.png", scale_factor=2)
+def _summary(seconds: list[float], costs: list[float], lower: float) -> dict[str, Any]:
+    """When the cost was first so near to the lower bound; how it ended; and both at every checkpoint."""
+    reached = {f"seconds_to_{share:.0%}": _first(seconds, costs, (1 + share) * lower) for share in WITHIN}
+    ended = {"final_cost": costs[-1], "above_lower_bound": costs[-1] / lower - 1, "seconds_in_all": seconds[-1]}
+    return {**reached, **ended, "seconds": seconds, "costs": costs}
 
 
-def _rows(case: str, floor: float, points: list[dict[str, Any]]) -> Iterator[list[str]]:
-    runs = {name: [p for p in points if p["who"] == name] for name in CONTENDERS}
-    best_outside = min(run[-1]["cost"] for name, run in runs.items() if name in OUTSIDE)
-    for name, run in runs.items():
-        reached = [_first(run, floor * (1 + share)) for share in WITHIN]
-        final = run[-1]
-        above = f"{final['cost'] / floor - 1:.1%}"
-        yield [
-            case,
-            name,
-            *reached,
-            f"{final['cost']:.2f}",
-            above,
-            f"{final['seconds']:.0f}",
-            _first(run, best_outside),
-        ]
-
-
-def _first(run: list[dict[str, Any]], cost: float) -> str:
-    return next((f"{point['seconds']:.0f}" for point in run if point["cost"] <= cost), "-")
-
-
-def _figure(points: list[dict[str, Any]], floor: dict[str, Any]) -> alt.HConcatChart:
-    def panel(case: str) -> alt.FacetChart | alt.LayerChart:
-        here = pl.DataFrame([p for p in points if p["case"] == case])
-        # From below the floor to above the worst that anybody ended with; first attempts may lie beyond.
-        ends = here.group_by("who").last()["cost"]
-        shown = [0.98 * floor[case]["value"], 1.08 * ends.max()]  # type: ignore[operator]
-        colour = alt.Color("who:N", sort=list(CONTENDERS), title=None, scale=alt.Scale(range=COLOURS))
-        lines = (
-            alt.Chart(here)
-            .mark_line(point=True, clip=True)
-            .encode(
-                x=alt.X("seconds:Q", scale=alt.Scale(type="log", nice=False, padding=8), title="seconds of training"),
-                y=alt.Y("cost:Q", scale=alt.Scale(domain=shown, nice=False), title="cost"),
-                color=colour,
-            )
-        )
-        rule = (
-            alt.Chart(pl.DataFrame({"floor": [floor[case]["value"]]})).mark_rule(strokeDash=[4, 3]).encode(y="floor:Q")
-        )
-        return alt.layer(lines, rule).properties(title=f"{case} (dashed: certified floor)", width=260, height=240)
-
-    return alt.hconcat(*(panel(case) for case in CASES if any(p["case"] == case for p in points)))
+def _first(seconds: list[float], costs: list[float], enough: float) -> float | None:
+    return next((second for second, cost in zip(seconds, costs, strict=True) if cost <= enough), None)
 
 
 def _timed(pieces: Iterator[Policy]) -> Iterator[tuple[float, Policy]]:
@@ -176,12 +99,12 @@ def _timed(pieces: Iterator[Policy]) -> Iterator[tuple[float, Policy]]:
 
 
 def _agent(process: Process) -> Iterator[Policy]:
-    recipe = a2c.Recipe()
-    pieces = a2c.training(process, recipe, a2c.initialise(process, recipe, 0), OUR_STEPS)
+    recipe = actor_critic.Recipe()
+    pieces = actor_critic.training(process, recipe, actor_critic.initialise(process, recipe, 0), OUR_STEPS)
     for piece, (state, _) in enumerate(pieces, 1):
         jax.block_until_ready(state)
         if piece in (1, 2, 3, 5, 8, 11, 14, 17, 20):
-            yield a2c.policy_of(process, recipe, state)
+            yield actor_critic.policy_of(process, recipe, state)
 
 
 def _iteration(process: Process) -> Iterator[Policy]:
@@ -212,12 +135,22 @@ def _outside(make: Callable[..., Any], **settings: Any) -> Contender:
     return contender
 
 
+NOTES = [
+    "Synthetic problem, lambda 50, C_T 1, C_B 50. Seconds of training, compilation included, judging not, until the "
+    "cost was first within 5, 2 and 1 % of the lower bound, at checkpoints. Costs are estimates over "
+    f"{JUDGED_EPISODES:,} episodes with the martingale of a value as control variate; policies act greedily. Where the "
+    "lower bound is that of an easier problem, nobody may ever come near it.",
+    f"Our agent as it comes (2 x 128, {OUR_STEPS:,} steps, rounded up to whole updates); value iteration with "
+    f"{OUR_ROUNDS} rounds. Stable-Baselines3 with {ENVIRONMENTS} environments in one compiled step, our agent's "
+    f"observations, 2 x {WIDTH} leaky ReLU, rewards scaled, no discount, otherwise its own settings (PPO: {PPO_STEPS} "
+    f"steps per environment, minibatches of {PPO_BATCH}), for {OUTSIDE_SECONDS:g} s.",
+]
 OUTSIDE: dict[str, Contender] = {
     "Stable-Baselines3 A2C": _outside(A2C),
     "Stable-Baselines3 PPO": _outside(PPO, n_steps=PPO_STEPS, batch_size=PPO_BATCH),
 }
-CONTENDERS: dict[str, Contender] = {"our agent": _agent, "our value iteration": _iteration, **OUTSIDE}
-COLOURS = ["#c0392b", "#7b1e12", "#5b7fb5", "#2563a8"]
-
-if __name__ == "__main__":
-    main()
+CONTENDERS: dict[str, Contender] = {
+    "our agent": _agent,
+    "our value iteration": _iteration,
+    **OUTSIDE,
+}

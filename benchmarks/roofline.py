@@ -13,28 +13,31 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from benchmarks.record import save
+from benchmarks.catalogue import Measured
 from reticent import Confidence, Process, Task, synthetic
 from reticent.policy.actor import Features
 from reticent.policy.network import Network
-from reticent.solve.a2c import PAPER, Recipe, advance, initialise
+from reticent.solve.actor_critic import A2C, Recipe, advance, initialise
 
 SIZES, ROWS, UPDATES, REPEATS = (512, 1024, 2048), 1024, 8, 5
 RECIPES = {
-    "default recipe, 2 x 128": Recipe(),
-    "default recipe, 2 x 256": replace(Recipe(), width=256),
-    "paper's recipe, 2 x 256": PAPER,
+    "ppo, 2 x 128": Recipe(),
+    "ppo, 2 x 256": replace(Recipe(), width=256),
+    "a2c, 2 x 256": A2C,
 }
 
 
-def main() -> None:
+def roofline() -> Measured:
     best = max(
         2 * size**3 / _seconds(lambda size=size: _product(jnp.ones((size, size), jnp.float32))) for size in SIZES
     )
-    rows = [["best matrix product", "-", f"{best / 1e9:.0f}", "100%"]]
+    rows = []
 
-    def add(what: str, speed: str, rate: float) -> None:
-        rows.append([what, speed, f"{rate / 1e9:.0f}", f"{rate / best:.0%}"])
+    def add(what: str, speed: float | None, rate: float) -> None:
+        row = {"what": what, "environment_steps_per_second": speed}
+        rows.append({**row, "gflop_per_second": rate / 1e9, "share": rate / best})
+
+    add("best matrix product", None, best)
 
     process = Process.of(Task(synthetic(), Confidence(0.9)))
     paces = jnp.asarray(UPDATES), jnp.asarray(100)
@@ -43,17 +46,17 @@ def main() -> None:
         network = Network(inputs, outputs, recipe.width, jax.random.key(0))
         seen = jnp.ones((ROWS, inputs), jnp.float32)
         gradient = _seconds(lambda network=network, seen=seen: _gradient(network, seen))
-        add(f"gradient of one network, {name}", "-", ROWS * _learning(inputs, recipe.width, outputs) / gradient)
+        add(f"gradient of one network, {name}", None, ROWS * _learning(inputs, recipe.width, outputs) / gradient)
         state = initialise(process, recipe, 0)
         run = lambda recipe=recipe, state=state: advance(process, recipe, state, *paces)  # noqa: E731
         speed = UPDATES * recipe.steps_per_update / _seconds(run)
-        add(f"all of training, {name}", f"{speed:,.0f}", speed * _operations(recipe, inputs, outputs))
+        add(f"all of training, {name}", speed, speed * _operations(recipe, inputs, outputs))
     notes = [
         f"32-bit. Products of square matrices of up to {max(SIZES)}; the gradient is of {ROWS} rows through one "
         "network, activations included: what training could reach if it did nothing but learn. Training counts the "
         "products of playing, weighing and learning.",
     ]
-    save("roofline", "Training against the roof", ["what", "environment steps/s", "GFLOP/s", "share"], rows, notes)
+    return rows, notes
 
 
 def _forward(inputs: int, width: int, outputs: int) -> int:
@@ -92,7 +95,3 @@ def _seconds(run: Callable[[], Any]) -> float:
         jax.block_until_ready(run())
         times.append(time.perf_counter() - started)
     return min(times)
-
-
-if __name__ == "__main__":
-    main()

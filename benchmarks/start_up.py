@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks.record import save
+from benchmarks.catalogue import Measured
 
 REPEATS = 5
 COMMANDS = {
@@ -16,21 +16,22 @@ COMMANDS = {
     "`import reticent`": ["-c", "import reticent"],
     "`reticent --help`": ["-m", "reticent", "--help"],
     "`import jax`, for scale": ["-c", "import jax"],
-    "`from reticent import train`": ["-c", "from reticent import train"],
+    "`from reticent import solve`": ["-c", "from reticent import solve"],
 }
 # One update of the agent: all the rest is start-up and compilation.
 SHORT_TRAINING = ["-m", "reticent", "train", "synthetic", "--confidence", "0.9", "--steps", "1", "-o"]
 
 
-def main() -> None:
-    rows = [[name, f"{_median(words):.2f} s"] for name, words in COMMANDS.items()]
+def start_up() -> Measured:
+    rows = [{"what": name, "seconds": _median(words)} for name, words in COMMANDS.items()]
     with tempfile.TemporaryDirectory() as folder:
         cached = {**os.environ, "XDG_CACHE_HOME": folder}
         train = [*SHORT_TRAINING, str(Path(folder) / "policy.safetensors")]
-        rows.append(["`reticent train` of one update, nothing compiled yet", f"{_seconds(train, cached):.2f} s"])
-        rows.append(["the same again, with compiled programs on disk", f"{_median(train, cached):.2f} s"])
-    note = f"Medians of {REPEATS}; the first training is one run, because it fills the cache."
-    save("start_up", "Start-up", ["what", "time"], rows, [note])
+        rows.append(
+            {"what": "`reticent train` of one update, nothing compiled yet", "seconds": _seconds(train, cached)}
+        )
+        rows.append({"what": "the same again, with compiled programs on disk", "seconds": _median(train, cached)})
+    return rows, [f"Medians of {REPEATS}; the first training is one run, because it fills the cache."]
 
 
 def _median(words: list[str], environment: dict[str, str] | None = None) -> float:
@@ -41,7 +42,3 @@ def _seconds(words: list[str], environment: dict[str, str] | None = None) -> flo
     started = time.perf_counter()
     subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
     return time.perf_counter() - started
-
-
-if __name__ == "__main__":
-    main()

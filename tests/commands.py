@@ -1,6 +1,8 @@
 """The command line in this process, as a user meets it."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 from reticent.cli import main
 
@@ -19,3 +21,9 @@ def commands(monkeypatch, capsys, *first):
         return code, captured.out, captured.err
 
     return command
+
+
+def run_python(code):
+    """What a fresh interpreter prints."""
+    words, root = [sys.executable, "-c", code], Path(__file__).parents[1]
+    return subprocess.run(words, cwd=root, check=True, capture_output=True, text=True).stdout

@@ -13,8 +13,11 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1]
 os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(2**30))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 
+# numba compiles functions as they are written, without checks around them.
+import reticent.guard.handler
+
 with install_import_hook("reticent", "beartype.beartype"):
-    import reticent.belief  # noqa: F401  (switches 64-bit floats on before anything is traced)
+    import reticent.belief.filter  # noqa: F401  (switches 64-bit floats on before anything is traced)
 
 import jax
 import pytest

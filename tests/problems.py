@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 
 
-def random_model(seed: int, sensors=2, secrets=2, useful=2, symbols=2, sparse=False) -> ReleaseModel:
+def random_model(seed: int, sensors=2, secrets=2, useful=2, symbols=2, sparse=False) -> Model:
     """Dirichlet prior and channel; `sparse` plants zeros in the channel."""
     rng = np.random.default_rng(seed)
     channel = rng.dirichlet(np.ones(symbols), (sensors, secrets, useful))
@@ -13,7 +13,7 @@ def random_model(seed: int, sensors=2, secrets=2, useful=2, symbols=2, sparse=Fa
         channel = np.where(rng.random(channel.shape) < 0.3, 0.0, channel)
         channel[..., 0] += 1e-3
         channel /= channel.sum(-1, keepdims=True)
-    return ReleaseModel(
+    return Model(
         prior=rng.dirichlet(np.ones(secrets * useful)).reshape(secrets, useful),
         channel=channel,
         secrets=tuple(f"s{i}" for i in range(secrets)),

@@ -17,8 +17,9 @@ from reticent import __version__
 from reticent.audit.naive_bayes import NaiveBayes
 from reticent.cli import COMMANDS
 from reticent.gateway.sessions import ASSUMPTION
-from reticent.problem.model import ReleaseModel, read_problem
+from reticent.problem.model import Model, read_problem
 from reticent.problem.synthetic import two_binary_sensors
+from reticent.solve.answer import answer
 from tests.commands import commands
 
 ROOT = Path(__file__).parents[1]
@@ -90,7 +91,7 @@ def test_solve_says_it_in_words(run):
         ),
         (("train", "p1.json", "--confidence", 1.01, "-o", "x"), "at most 1, but is 1.01."),
         (("solve", "p1.json", "--confidence", 0.8, "--unbounded"), "Give one bound"),
-        (("docs", "nothing"), "There is no page 'nothing'; there are answer, audit, "),
+        (("docs", "nothing"), "There is no page 'nothing'; there are answer, architecture, audit, "),
         (("solve", "none.json", "--confidence", 0.8), "Cannot read the problem file 'none.json'"),
         (("solve", "synthetic", "--confidence", 0.8), "too many for the lattice"),
         (("solve", "p1.json", "--information", 0.3), "needs --horizon"),
@@ -106,7 +107,10 @@ def test_solve_says_it_in_words(run):
         (("train", "p1.json", "--confidence", 0.8, "--tolerance", -1, "-o", "x"), "--tolerance must be zero"),
         (("train", "p1.json", "--information", 0.8, "--enforce", "coarsen", "-o", "x"), "does not limit the posterior"),
         (("train", "p1.json", "--confidence", 0.8, "--kernels", "value", "-o", "x"), "--kernels value needs"),
-        (("train", "p1.json", "--confidence", 0.8, "--enforce", "answer", "-o", "x"), "answer needs --method"),
+        (
+            ("train", "p1.json", "--confidence", 0.8, "--enforce", "answer", "-o", "x"),
+            "made by the method 'value-iteration'",
+        ),
         (("evaluate", "p1.json", "--traces", "no/where.parquet"), "There is no folder 'no'"),
         (("evaluate", "p1.json", "--episodes", 1), "at least two episodes"),
         (("evaluate", "p1.json"), "damaged or not a policy file"),
@@ -114,7 +118,7 @@ def test_solve_says_it_in_words(run):
         (("reproduce", "synthetic", "--seeds", 0), "too few"),
         (("reproduce", "synthetic", "--quick"), "reads no recordings"),
         (("reproduce", "dsa", "--data", "nowhere"), "There is no data folder 'nowhere'. Get daily"),
-        (("reproduce", "dsa"), "Say where the recordings are"),
+        (("reproduce", "dsa"), "The folder with the recordings is not given"),
         (("data", "describe", "table", "--data", "."), "needs --map"),
         (("data", "describe", "motionsense", "--data", "."), "None of ['A_DeviceMotion_data.zip'"),
         (("fit", "dsa", "--data", ".", "--codes", 1, "-o", "x.json"), "--codes must lie"),
@@ -125,7 +129,7 @@ def test_solve_says_it_in_words(run):
         (("audit", "p.safetensors", "--traces", "t.parquet"), "Give either a policy file or --traces"),
         (("audit", "--traces", "t.parquet", "--data", "."), "--data and --map are for policies"),
         (("audit", "p.safetensors", "--confidence", 0.9), "--problem and --confidence are for traces"),
-        (("audit", "--traces", "t.parquet", "--confidence", 1.5), "--confidence lies between 0 and 1"),
+        (("audit", "--traces", "t.parquet", "--confidence", 1.5), "--confidence must lie between 0 and 1"),
         (("audit", "p.safetensors", "--problem", "p1.json"), "--problem and --confidence are for traces"),
         (("audit", "p.safetensors", "--episodes", 10), "At least 200 episodes"),
         (("audit", "none.safetensors"), "There is no policy file"),
@@ -153,12 +157,12 @@ def test_unknown_words_end_with_code_two(run):
     assert run("dance")[0] == 2
 
 
-@pytest.mark.parametrize("recipe", ["default", "paper"])
-def test_train_then_evaluate_from_the_file_alone(run, tmp_path, recipe):
-    words = ("--information", 0.3, "--steps", 20_000, "--recipe", recipe, "-o", "p.safetensors", "--json")
+@pytest.mark.parametrize("method", ["ppo", "a2c"])
+def test_train_then_evaluate_from_the_file_alone(run, tmp_path, method):
+    words = ("--information", 0.3, "--steps", 20_000, "--method", method, "-o", "p.safetensors", "--json")
     code, out, _ = run("train", "p1.json", *words)
     assert code == 0
-    # Rounded up to whole updates: 4096 steps each by default, 1024 with the paper's recipe.
+    # Rounded up to whole updates: 4096 steps each by ppo, 1024 by a2c.
     assert json.loads(out)["done"] == 20_480
     assert json.loads(out)["unit"] == "steps"
     assert json.loads(out)["per_second"] > 0
@@ -202,7 +206,7 @@ def test_the_guarantee_from_training_to_traces(run, tmp_path):
 
 @pytest.mark.slow
 def test_answers_instead_of_readings(run, monkeypatch):
-    monkeypatch.setattr("reticent.solve.answer.answer.__defaults__", (0, 2**15))
+    monkeypatch.setattr(answer, "__defaults__", (0, 2**15))
     words = ("--confidence", 0.7, "--enforce", "answer", "--method", "value-iteration", "--rounds", 10)
     code, out, _ = run("train", "p1.json", *words, "-o", "p.safetensors", "--json")
     assert code == 0
@@ -367,7 +371,7 @@ def test_labels_that_change_and_sensors_with_few_values_from_table_to_gateway(ru
     assert json.loads(run("data", "describe", *home, "--json")[1])["changes_per_second"]["secret"] == 6 / 1437
     code, out, _ = run("fit", *home, "--window", 0, "--codes", 6, "-o", "home.json")
     assert code == 0
-    assert "Codes, of sensors that have fewer different readings than 6: door 2." in out
+    assert "Sensors with fewer different readings than 6 have one code for each: door 2." in out
     # By hand: (1/2 + 2 x 1/3) / 3, (1/2 + 2 x 1/6) / 3, (2 x 1/6) / 3 and (2 x 1/3) / 3.
     prior = "company and idle 0.389, company and cooks 0.278, alone and idle 0.111, alone and cooks 0.222"
     assert f"Prior (as recorded, every person alike): {prior}." in out
@@ -427,7 +431,7 @@ def test_an_audit_of_what_another_system_released(run, monkeypatch):
     assert page.count("<figure>") == 6
     assert record["verdict"][0] in page
     # With a model that the traces do not follow, exact Bayes is not honest, and the command says so by its exit code.
-    problem = ReleaseModel(
+    problem = Model(
         np.full((2, 2), 0.25), np.tile([[0.9, 0.1], [0.1, 0.9]], (1, 2, 1, 1)).swapaxes(1, 2), ("0", "1"), ("0", "1"),
         ("heart",), ("0", "1"),
     )  # fmt: skip

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.audit.policy_audit import audit_policy
-from reticent.audit.trial import AuditOptions
-from reticent.contracts import check_process
 from reticent.policy.policy import RandomSensor
-from reticent.policy.saved import policy_file
 from reticent.problem.synthetic import two_binary_sensors
-from reticent.solve.value_iteration import Settings, value_iteration
 
 
 @dataclass(frozen=True)
@@ -43,6 +38,7 @@ class Quiet(rt.Mask):
 
 MODEL = two_binary_sensors()
 OWN = PerSecret(0.9, 0.6)
+SHORT: dict[str, Any] = {"rounds": 2, "width": 16, "lanes": 64, "groups": 1}
 
 
 @pytest.mark.parametrize(
@@ -50,9 +46,8 @@ OWN = PerSecret(0.9, 0.6)
 )
 def test_a_bound_of_ones_own_is_kept_by_every_enforcement_of_posteriors(enforcement):
     process = rt.Process.of(rt.Task(MODEL, OWN, enforcement=enforcement, horizon=20))
-    check_process(process)
-    policy = rt.OneStepLookahead(process, jnp.asarray(1.0))
-    found = rt.evaluate(process, policy, 8_192, seed=1)
+    rt.check_process(process)
+    found = rt.Solution.of(process.task, rt.OneStepLookahead(process)).evaluate(8_192, seed=1)
     assert found.releases.value > 0.5
     if enforcement.promise is rt.Promise.NEVER:
         assert found.violation_rate.value == 0
@@ -79,17 +74,15 @@ def test_other_limits_do_not_recompile():
 
 def test_a_bound_of_ones_own_is_solved_certified_and_audited():
     task = rt.Task(MODEL, OWN, horizon=20)
-    exact = rt.solve_lattice(task)
+    exact = rt.solve(task, "lattice")
     assert exact.gap < 1e-6
     # Looser than .6 for both, tighter than .9 for both (mathematics: problem P1).
     assert 7.197961 - 1e-6 <= exact.upper <= 12.883022 + 1e-6
-    policy = rt.OneStepLookahead(rt.Process.of(task), jnp.asarray(1.0))
-    certificate = rt.certify(task, policy)
+    certificate = rt.Solution.of(task, rt.OneStepLookahead(rt.Process.of(task))).certify()
     assert certificate.lower.value == pytest.approx(exact.lower)
     assert certificate.upper.high >= exact.upper
     kept = rt.Task(MODEL, OWN, enforcement=rt.Coarsen(), horizon=6)
-    iterated = value_iteration(rt.Process.of(kept), 0, Settings(rounds=2, width=8, lanes=16, groups=1))
-    found = audit_policy(kept, iterated.process, iterated, 1_000, AuditOptions(quick=True))
+    found = rt.solve(kept, "value-iteration", **SHORT).audit(1_000, quick=True)
     assert found.audit.limit == pytest.approx(0.9)
     assert found.audit.passed is not False
 
@@ -98,17 +91,15 @@ def test_a_bound_of_ones_own_is_refused_where_it_makes_no_sense_or_cannot_be_wri
     with pytest.raises(rt.InputError, match=r"is not above 0\.5, the largest prior"):
         rt.Task(MODEL, PerSecret(0.9, 0.4))
     task = rt.Task(MODEL, OWN, enforcement=rt.Coarsen())
-    process = rt.Process.of(task)
-    policy = value_iteration(process, 0, Settings(rounds=1, width=8, lanes=16, groups=1))
     with pytest.raises(rt.InputError, match="but not PerSecret"):
-        policy_file(policy, task, {"width": 8, "kernels": "label"}, {}).save("never.safetensors")
+        rt.solve(task, "value-iteration", **SHORT).save("never.safetensors")
 
 
 def test_an_enforcement_of_ones_own():
     task = rt.Task(MODEL, rt.Information(0.5), enforcement=Quiet(least_bits=0.02), horizon=30)
     process = rt.Process.of(task)
-    check_process(process)
-    found = rt.evaluate(process, RandomSensor(jnp.asarray(2.0)), 4_096, seed=0)
+    rt.check_process(process)
+    found = rt.Solution.of(task, RandomSensor(jnp.asarray(2.0))).evaluate(4_096, seed=0)
     assert found.violation_rate.value == 0
     # Sensor 1 of P1 says about 0.002 bits: it never speaks.
     assert process.first.allowed.tolist() == [True, False, True]

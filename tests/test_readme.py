@@ -6,7 +6,8 @@ from pathlib import Path
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
-def test_the_example_runs(capsys):
+def test_the_example_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     example = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert example is not None
     assert len(example[1].strip().splitlines()) <= 12
@@ -15,6 +16,7 @@ def test_the_example_runs(capsys):
     assert shorter != example[1]
     exec(compile(shorter, "README.md", "exec"), {})
     assert "7.3422" in capsys.readouterr().out
+    assert (tmp_path / "policy.safetensors").exists()
 
 
 def test_links_and_pictures_exist():

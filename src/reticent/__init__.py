@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reticent.errors import InputError
-    from reticent.evaluate.evaluation import Evaluation, evaluate
+    from reticent.evaluate.evaluation import Evaluation
+    from reticent.fit.table import fit
+    from reticent.policy.contracts import check_model, check_policy, check_process
     from reticent.policy.heuristics import OneStepLookahead
     from reticent.policy.policy import Policy
-    from reticent.policy.store import PolicyFile
     from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, PosteriorBound, Unbounded
     from reticent.problem.enforcement import (
         AnswerOnly,
@@ -27,22 +28,22 @@ if TYPE_CHECKING:
         Promise,
         Withhold,
     )
-    from reticent.problem.model import ReleaseModel, read_problem
+    from reticent.problem.model import Model, read_problem
     from reticent.problem.objective import Objective
     from reticent.problem.synthetic import synthetic
     from reticent.problem.task import Task
     from reticent.process.process import Process
-    from reticent.solve.a2c import train
-    from reticent.solve.answer import answer
+    from reticent.solution.solution import Solution
+    from reticent.solution.solve import load, solve
     from reticent.solve.certificate import Certificate, certify
-    from reticent.solve.lattice import solve_lattice
-    from reticent.solve.value_iteration import value_iteration
+    from reticent.solve.lattice import Bracket
 
 __version__ = "0.4.0"
 
 _HOME = {
     "AnswerOnly": "problem.enforcement",
     "Bound": "problem.bound",
+    "Bracket": "solve.lattice",
     "Certificate": "solve.certificate",
     "Coarsen": "problem.enforcement",
     "Confidence": "problem.bound",
@@ -53,32 +54,34 @@ _HOME = {
     "InputError": "errors",
     "Lagrangian": "problem.enforcement",
     "Mask": "problem.enforcement",
+    "Model": "problem.model",
     "Objective": "problem.objective",
     "OneStepLookahead": "policy.heuristics",
     "PaperCost": "problem.enforcement",
     "Penalty": "problem.enforcement",
     "Policy": "policy.policy",
-    "PolicyFile": "policy.store",
     "PosteriorBound": "problem.bound",
     "Process": "process.process",
     "Promise": "problem.enforcement",
-    "ReleaseModel": "problem.model",
+    "Solution": "solution.solution",
     "Task": "problem.task",
     "Unbounded": "problem.bound",
     "Withhold": "problem.enforcement",
-    "answer": "solve.answer",
     "certify": "solve.certificate",
-    "evaluate": "evaluate.evaluation",
+    "check_model": "policy.contracts",
+    "check_policy": "policy.contracts",
+    "check_process": "policy.contracts",
+    "fit": "fit.table",
+    "load": "solution.solve",
     "read_problem": "problem.model",
-    "solve_lattice": "solve.lattice",
+    "solve": "solution.solve",
     "synthetic": "problem.synthetic",
-    "train": "solve.a2c",
-    "value_iteration": "solve.value_iteration",
 }
 
 __all__ = [
     "AnswerOnly",
     "Bound",
+    "Bracket",
     "Certificate",
     "Coarsen",
     "Confidence",
@@ -89,35 +92,36 @@ __all__ = [
     "InputError",
     "Lagrangian",
     "Mask",
+    "Model",
     "Objective",
     "OneStepLookahead",
     "PaperCost",
     "Penalty",
     "Policy",
-    "PolicyFile",
     "PosteriorBound",
     "Process",
     "Promise",
-    "ReleaseModel",
+    "Solution",
     "Task",
     "Unbounded",
     "Withhold",
-    "answer",
     "certify",
-    "evaluate",
+    "check_model",
+    "check_policy",
+    "check_process",
+    "fit",
+    "load",
     "read_problem",
-    "solve_lattice",
+    "solve",
     "synthetic",
-    "train",
-    "value_iteration",
 ]
 
 
 class _FrontDoor(ModuleType):
     """The package as a module whose functions are not replaced by rooms of the same name.
 
-    Importing `reticent.evaluate.evaluation` sets the attribute `evaluate` of the package to that room, as Python does
-    for every sub-package; the front door keeps the function. Rooms are still imported by `from reticent.evaluate ...`.
+    Importing `reticent.solve.lattice` sets the attribute `solve` of the package to that room, as Python does
+    for every sub-package; the front door keeps the function. Rooms are still imported by `from reticent.solve ...`.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -15,11 +15,11 @@ from reticent.audit.play import play
 from reticent.audit.traces import PADDING, Names, Traces
 from reticent.audit.verdict import NOT_REFUTED, Outcome
 from reticent.errors import InputError
-from reticent.estimate import exact
+from reticent.evaluate.estimate import exact
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import Confidence, Unbounded
 from reticent.problem.enforcement import Withhold
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
@@ -171,7 +171,7 @@ def test_a_side_channel_about_a_rare_secret_is_caught():
     secret = (rng.random(3000) < 0.9).astype(int)
     sensor = (rng.random(3000) < np.where(secret, 0.3, 0.9)).astype(int)[:, None]
     prior = np.array([[0.05, 0.05], [0.45, 0.45]])
-    model = ReleaseModel(prior, np.full((2, 2, 2, 2), 0.5), ("rare", "frequent"), ("u", "v"), ("x", "y"), ("0", "1"))
+    model = Model(prior, np.full((2, 2, 2, 2), 0.5), ("rare", "frequent"), ("u", "v"), ("x", "y"), ("0", "1"))
     likelihood = np.full((3000, 1, 2, 2), 0.5)
     traces = said(secret, rng.integers(2, size=3000), sensor=sensor, likelihood=likelihood)
     found = audit_traces(traces, Task(model, Unbounded()))
@@ -252,7 +252,7 @@ def test_the_verdict_allows_for_having_chosen_the_strongest(monkeypatch):
 
 
 def test_a_belief_that_is_always_wrong_is_not_honest():
-    model = ReleaseModel(
+    model = Model(
         np.array([[0.5, 0.5], [0.0, 0.0]]), np.full((2, 2, 2, 2), 0.5), ("a", "b"), ("u", "v"), ("x", "y"), ("0", "1")
     )
     likelihood = np.full((400, 1, 2, 2), 0.5)

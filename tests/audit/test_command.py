@@ -74,7 +74,7 @@ def test_help_tells_the_exit_codes(monkeypatch, capsys):
     code, out, _ = commands(monkeypatch, capsys)("audit", "--help")
     assert code == 0
     words = " ".join(out.replace("│", " ").split())
-    for told in ("0 no check failed", "1 the command crashed", "2 the input", "3 a check failed", "4 nothing could"):
+    for told in ("0 no check failed", "1 the command crashed", "2 invalid", "3 a check failed", "4 nothing could"):
         assert told in words
 
 

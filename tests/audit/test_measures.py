@@ -7,7 +7,7 @@ import pytest
 from reticent.audit.leakage import channel_leakage, policy_leakage
 from reticent.audit.measures import Resampler, calibration, calibration_error, named
 from reticent.belief.information import secret_information_bits
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.synthetic import two_binary_sensors
 
 MODEL = two_binary_sensors()
@@ -15,9 +15,7 @@ MODEL = two_binary_sensors()
 
 def test_leakage_of_a_channel_by_hand():
     # A sensor that tells two secrets apart, with prior (.75, .25): .811 bits, one at most, log2(4/3) in guesses.
-    model = ReleaseModel(
-        np.array([[0.75], [0.25]]), np.eye(2).reshape(1, 2, 1, 2), ("a", "b"), ("u",), ("x",), ("0", "1")
-    )
+    model = Model(np.array([[0.75], [0.25]]), np.eye(2).reshape(1, 2, 1, 2), ("a", "b"), ("u",), ("x",), ("0", "1"))
     [found] = channel_leakage(model)
     assert found.shannon_bits == pytest.approx(0.8112781)
     assert found.min_entropy_bits == pytest.approx(np.log2(4 / 3))

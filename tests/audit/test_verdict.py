@@ -12,7 +12,7 @@ from reticent.audit.measures import Resampler, named
 from reticent.audit.policy_audit import Audited, PolicyAudit
 from reticent.audit.traces import Names, Traces
 from reticent.audit.verdict import NOT_REFUTED, Audit, Outcome
-from reticent.estimate import Estimate
+from reticent.evaluate.estimate import Estimate
 
 STRONG = named(np.eye(2), np.arange(2), np.arange(2), Resampler(np.arange(2)))
 WEAK = named(np.full((2, 2), 0.5), np.zeros(2, int), np.arange(2), Resampler(np.arange(2)))

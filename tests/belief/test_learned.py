@@ -1,5 +1,5 @@
-"""Learned beliefs on data whose truth is known: the network beside Bayes, the generator beside the channel, and the
-estimate of information beside the exact value."""
+"""Learned beliefs on data whose truth is known: the network beside Bayes, the observation model beside the
+channel, and the estimate of information beside the exact value."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ import pytest
 
 from reticent.audit.provider import final_beliefs
 from reticent.belief.filter import NearestSymbolFilter
-from reticent.belief.generator import Generator, ReadingLaw
 from reticent.belief.information import entropy_bits, secret_information_bits
-from reticent.belief.learn import Settings, _belief_loss, learn_belief, learn_generator, stretches
 from reticent.belief.lstm import LstmFilter
+from reticent.belief.observation_model import ObservationModel, ReadingLaw
 from reticent.belief.store import load_provider, save_provider
-from reticent.contracts import check_process
+from reticent.belief.training import Settings, _belief_loss, stretches, train_filter, train_observation_model
 from reticent.errors import InputError
+from reticent.policy.contracts import check_process
 from reticent.problem.bound import Information
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.process.process import Process
 from tests.streams import readings_of
 
@@ -29,11 +29,11 @@ MEANS = np.array([[[-0.8, -0.5], [0.5, 0.8]], [[-1.0, 0.9], [-0.8, 1.1]]])
 DEVIATIONS = np.array([[[1.0, 1.2], [0.9, 1.0]], [[0.8, 1.0], [1.2, 0.9]]])
 
 
-def normal_model() -> ReleaseModel:
+def normal_model() -> Model:
     law = np.exp(-0.5 * ((GRID - MEANS[..., None]) / DEVIATIONS[..., None]) ** 2)
     names: dict[str, Any] = {"secrets": ("s0", "s1"), "useful": ("u0", "u1"), "sensors": ("a0", "a1")}
     symbols = tuple(map(str, range(len(GRID))))
-    return ReleaseModel(np.full((2, 2), 0.25), law / law.sum(-1, keepdims=True), **names, symbols=symbols)
+    return Model(np.full((2, 2), 0.25), law / law.sum(-1, keepdims=True), **names, symbols=symbols)
 
 
 MODEL = normal_model()
@@ -43,8 +43,8 @@ BAYES = NearestSymbolFilter(jnp.asarray(MODEL.prior), jnp.asarray(MODEL.channel)
 SHORT = Settings(updates=600, batch=64, readings=6, between=100, patience=3, held_out_episodes=512)
 
 
-def fresh(look_back=None, twins=1):
-    return LstmFilter(jnp.asarray(MODEL.prior), 2, 1, jax.random.key(0), look_back, twins)
+def fresh(look_back=None, antithetic_pairs=1):
+    return LstmFilter(jnp.asarray(MODEL.prior), 2, 1, jax.random.key(0), look_back, antithetic_pairs)
 
 
 def recordings(people, seed):
@@ -54,7 +54,7 @@ def recordings(people, seed):
 @pytest.fixture(scope="module")
 def learned():
     source, held_out = (stretches(recordings(4, seed), SHORT.readings) for seed in (0, 1))
-    provider = learn_belief(source, held_out, fresh(twins=64), 0, SHORT)
+    provider = train_filter(source, held_out, fresh(antithetic_pairs=64), 0, SHORT)
     return provider.with_law(
         ReadingLaw(jnp.asarray(MEANS[..., None], jnp.float32), jnp.asarray(DEVIATIONS[..., None], jnp.float32))
     )
@@ -84,7 +84,7 @@ def test_the_estimate_of_information_is_near_the_exact_one(learned):
 @pytest.mark.slow
 def test_the_generator_comes_near_the_channel():
     source, held_out = (stretches(recordings(4, seed), SHORT.readings) for seed in (0, 1))
-    law = learn_generator(source, held_out, Generator(2, 2, 2, 1, jax.random.key(1)), 0, SHORT).law()
+    law = train_observation_model(source, held_out, ObservationModel(2, 2, 2, 1, jax.random.key(1)), 0, SHORT).law()
     assert np.allclose(law.mean[..., 0], MEANS, atol=0.1)
     assert np.allclose(law.deviation[..., 0], DEVIATIONS, atol=0.1)
 
@@ -126,7 +126,7 @@ def test_early_stopping_keeps_the_best():
     settings = Settings(
         updates=40, batch=4, readings=6, between=10, patience=10, held_out_episodes=64, learning_rate=0.3
     )
-    best = learn_belief(source, held_out, fresh(), 0, settings, lambda done, loss: seen.append((done, loss)))
+    best = train_filter(source, held_out, fresh(), 0, settings, lambda done, loss: seen.append((done, loss)))
     assert [done for done, _ in seen] == [10, 20, 30, 40]
     _, held_out_key = jax.random.split(jax.random.key(0))
     judged = held_out.draw(held_out_key, 64, 6)
@@ -135,11 +135,11 @@ def test_early_stopping_keeps_the_best():
 
 def test_a_provider_survives_its_file(tmp_path):
     path = tmp_path / "p.safetensors"
-    provider = fresh(look_back=3, twins=2).with_law(Generator(2, 2, 2, 1, jax.random.key(1)).law())
+    provider = fresh(look_back=3, antithetic_pairs=2).with_law(ObservationModel(2, 2, 2, 1, jax.random.key(1)).law())
     save_provider(path, provider)
     again = load_provider(path)
     assert eqx.tree_equal(again, provider)
-    assert (again.look_back, again.twins) == (3, 2)
+    assert (again.look_back, again.antithetic_pairs) == (3, 2)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="damaged"):
         load_provider(path)
@@ -147,7 +147,7 @@ def test_a_provider_survives_its_file(tmp_path):
 
 @pytest.mark.slow
 def test_the_ledger_of_a_learned_provider_keeps_the_contract():
-    provider = fresh().with_law(Generator(2, 2, 2, 1, jax.random.key(1)).law())
+    provider = fresh().with_law(ObservationModel(2, 2, 2, 1, jax.random.key(1)).law())
     process = Process.over(provider, recordings(2, 0), Information(0.2), horizon=4)
     check_process(process)
     assert float(entropy_bits(process.prior.sum(1))) == 1.0

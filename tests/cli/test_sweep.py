@@ -5,11 +5,12 @@ import json
 import polars as pl
 import pytest
 
-from reticent.cores import cores
 from reticent.problem.synthetic import two_binary_sensors
-from reticent.study.cell import flat
-from reticent.study.run import write_results
-from reticent.study.synthetic import QUICK_EXTRAS, Setting, plan
+from reticent.process.cores import cores
+from reticent.study.plan import plan
+from reticent.study.run import prepare
+from reticent.study.saved import Store
+from reticent.study.spec import SHIPPED, read_spec
 from tests.commands import commands
 from tests.sweeps import made_up
 
@@ -25,8 +26,7 @@ episodes = 500
 @pytest.fixture
 def reticent(monkeypatch, capsys, tmp_path):
     """Run a command in a folder with a spec; returns exit code, stdout, stderr. Nothing is drawn."""
-    for place in ("page", "sweep"):
-        monkeypatch.setattr(f"reticent.report.{place}.save_figures", lambda *_: None)
+    monkeypatch.setattr("reticent.report.write.save_figures", lambda *_: None)
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: snippet)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p1.json").write_text(json.dumps(two_binary_sensors().to_json()))
@@ -70,11 +70,13 @@ def test_a_sweep_from_file_to_report(reticent, tmp_path, monkeypatch):
 
 
 def test_a_report_of_a_study_is_drawn_again(reticent, tmp_path):
-    setting = Setting(1, 100, 64, ("one-step lookahead",), QUICK_EXTRAS)
-    write_results(tmp_path, "A study", [flat(made_up(cell)) for cell in plan(setting)])
+    study = plan(read_spec(SHIPPED / "demo.toml"))
+    prepare(study, tmp_path)
+    for cell in study.cells:
+        Store(tmp_path).write(cell, made_up(cell))
     code, out, _ = reticent("report", ".")
     assert (code, out) == (0, f"Report: {tmp_path / 'report.html'}\n")
-    assert "A study" in (tmp_path / "report.html").read_text()
+    assert "The synthetic study, quick setting" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -85,12 +87,15 @@ def test_a_report_of_a_study_is_drawn_again(reticent, tmp_path):
         (("sweep", "my.toml", "--out", "p1.json"), "Cannot make the folder 'p1.json/results'"),
         (("sweep", "my.toml", "--on", "ray", "--address", "127.0.0.1:1"), "No Ray cluster can be reached at '127."),
         (("report", "."), "'.' is not a folder of a sweep, a study or an audit."),
-        (("report", "begun"), "No cell of the sweep in 'begun' is finished yet."),
+        (("report", "begun"), "No cell of the study in 'begun' is finished yet."),
+        (("report", "older"), "'older' was made by reticent 0.4 or earlier"),
+        (("sweep", "my.toml", "--out", "older"), "'older' holds another study"),
     ],
 )
 def test_bad_input_ends_with_one_sentence_and_code_two(reticent, tmp_path, words, sentence):
-    (tmp_path / "begun").mkdir()
-    (tmp_path / "begun" / "provenance.json").write_text('{"title": "Sweep", "sweep": {}}')
+    for name, said in (("begun", '{"title": "Sweep", "page": "sweep"}'), ("older", '{"title": "Sweep", "sweep": {}}')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "provenance.json").write_text(said)
     code, out, err = reticent(*words)
     assert (code, out) == (2, "")
     assert sentence in err

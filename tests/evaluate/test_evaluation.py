@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import beta
 
 from reticent.errors import InputError
-from reticent.estimate import mean, rate
+from reticent.evaluate.estimate import mean, rate
 from reticent.evaluate.evaluation import evaluate
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, RandomSensor

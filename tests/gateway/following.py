@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reticent.gateway.kernels import Safety
-from reticent.gateway.policies import Public
 from reticent.gateway.runtime import Decision, Runtime, Sent, Standing
-from reticent.gateway.value_kernels import ValueKernels
+from reticent.guard.rules import PublicState
+from reticent.guard.safety import Safety
+from reticent.guard.value_kernels import ValueKernels
 from reticent.problem.enforcement import Guard
 
 # Nearer to the bound than this the program has hardly any room left, and its solution moves with every rounding.
@@ -105,7 +105,7 @@ def follow(runtime: Runtime, play: Play) -> Tally:
     return tally
 
 
-def _compare_choice(runtime: Runtime, public: Public, action: int, near: bool, tally: Tally) -> None:
+def _compare_choice(runtime: Runtime, public: PublicState, action: int, near: bool, tally: Tally) -> None:
     chosen = runtime.policy.act(public, RIGGED)
     if chosen == action:
         return
@@ -118,11 +118,11 @@ def _compare_choice(runtime: Runtime, public: Public, action: int, near: bool, t
         tally.wrong += 1
 
 
-def _compare_worth(runtime: Runtime, ours: Public, theirs: Public, near: bool, tally: Tally) -> None:
+def _compare_worth(runtime: Runtime, ours: PublicState, theirs: PublicState, near: bool, tally: Tally) -> None:
     """Programs have more than one solution of the same worth, so kernels may differ; what they are worth may not."""
     assert ours.kernels is not None
     assert theirs.kernels is not None
-    safety = Safety(ours.belief, ours.joint, runtime._limits)
+    safety = safety_at(runtime, ours.belief)
     tally.unsafe += not (safety.holds(ours.kernels).all() and safety.holds(theirs.kernels).all())
     one, other = (worth(runtime, safety, kernels) for kernels in (ours.kernels, theirs.kernels))
     apart = float(np.abs(one - other).max())
@@ -132,19 +132,24 @@ def _compare_worth(runtime: Runtime, ours: Public, theirs: Public, near: bool, t
         tally.worth = max(tally.worth, apart)
 
 
+def safety_at(runtime: Runtime, belief: np.ndarray) -> Safety:
+    """What is safe to send at a belief."""
+    return Safety(belief, runtime.rules.channel, runtime.bound.secret_limits(len(belief)))
+
+
 def worth(runtime: Runtime, safety: Safety, kernels: np.ndarray) -> np.ndarray:
     """What the rule minimises, of each sensor: the chance of a wrong guess or of withholding, or the expected cost to
     go as a share of the error penalty."""
-    rule = runtime._rule
-    if isinstance(rule, ValueKernels):
-        weighted = rule.sensors.likelihoods * safety.belief
-        return rule._expected(kernels, weighted, rule.value.weighted(weighted)) / rule.value.error_penalty
-    guard = runtime.task.enforcement
+    guard = runtime.rules.enforcement
     assert isinstance(guard, Guard)
-    return (safety.by_sensor(guard.label_costs(safety)) * kernels).sum((1, 2))
+    if isinstance(guard.rule, ValueKernels):
+        joint = safety.belief * np.moveaxis(safety.channel, -1, 1)
+        raw = guard.rule._weighted_value(joint)
+        return guard.rule._expected(kernels, joint, raw) / guard.rule.error_penalty
+    return (guard.label_costs(safety).swapaxes(0, 1) * kernels).sum((1, 2))
 
 
-def _compare_kernels(runtime: Runtime, ours: Public, theirs: Public, tally: Tally) -> None:
+def _compare_kernels(runtime: Runtime, ours: PublicState, theirs: PublicState, tally: Tally) -> None:
     assert ours.kernels is not None
     assert theirs.kernels is not None
     tally.kernels = max(tally.kernels, float(np.abs(ours.kernels - theirs.kernels).max()))

@@ -16,7 +16,7 @@ from reticent.gateway.standing import standing_of
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Bound, Confidence, Information
 from reticent.problem.enforcement import named_enforcement
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
 
@@ -27,7 +27,7 @@ def task(
     bound: Bound | None = None,
     enforce: str = "mask",
     horizon: int = 4,
-    model: ReleaseModel | None = None,
+    model: Model | None = None,
 ) -> Task:
     """The synthetic problem, unless told otherwise, under the bound that is quickest to keep."""
     return Task(

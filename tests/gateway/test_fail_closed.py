@@ -17,7 +17,7 @@ from reticent.gateway.service import Gateway
 from reticent.gateway.settings import Settings
 from reticent.gateway.verify import verify
 from reticent.problem.bound import Information
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from tests.gateway.parts import NOON, Place, task, write_policy
 from tests.gateway.places import FilePlace
 
@@ -299,7 +299,7 @@ def odd_world(tmp_path, **settings):
     """A model that is nearly sure what its sensors say, and sensors that say the other thing half of the time."""
     channel = np.full((1, 2, 2, 2), 0.5)
     channel[..., 0], channel[..., 1] = 0.98, 0.02
-    model = ReleaseModel(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1"))
+    model = Model(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1"))
     return Place(tmp_path, task(Information(1.0), "mask", 100, model), **settings)
 
 
@@ -350,7 +350,7 @@ def test_who_drifted_stays_silent_after_a_restart_until_drift_is_not_checked(tmp
 def test_an_impossible_reading_is_drift_at_once(tmp_path):
     channel = np.zeros((1, 2, 2, 3))
     channel[..., :2] = 0.5
-    model = ReleaseModel(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1", "2"))
+    model = Model(np.full((2, 2), 0.25), channel, ("s0", "s1"), ("u0", "u1"), ("a0",), ("0", "1", "2"))
     place = Place(tmp_path, task(Information(1.0), "mask", 100, model))
     assert len(place.tick(reading=0)) == 1
     assert place.tick(reading=2) == []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reticent.cli.simulate import PaceOptions, Simulate
-from reticent.estimate import Estimate
+from reticent.evaluate.estimate import Estimate
 from reticent.gateway.forecast import Forecast, Person, forecast, forecast_file
 from reticent.gateway.runtime import Runtime, Standing
 from reticent.gateway.sessions import ASSUMPTION

@@ -20,7 +20,7 @@ from reticent.gateway.messages import LONGEST_MESSAGE
 from reticent.gateway.mqtt import Broker, Inbox, MqttService
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.problem.bound import Information
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.synthetic import two_binary_sensors
 from tests.gateway.brokers import needs_mosquitto
 from tests.gateway.on_broker import Outside, Running, running, until
@@ -282,7 +282,7 @@ def test_the_command(tmp_path, mosquitto):
 
 def test_a_sensor_that_no_topic_can_name_is_refused(tmp_path):
     model = two_binary_sensors()
-    named = ReleaseModel(model.prior, model.channel, model.secrets, model.useful, ("a/b", "c"), model.symbols)
+    named = Model(model.prior, model.channel, model.secrets, model.useful, ("a/b", "c"), model.symbols)
     place = Place(tmp_path, task(Information(0.5), model=named))
     with pytest.raises(InputError, match="rename"):
         MqttService(place.gateway, Broker())

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.arrays import read_arrays, write_arrays
-from reticent.data.table import read_map
+from reticent.data.table_map import read_map
 from reticent.errors import InputError
 from reticent.gateway.messages import Refused, parse_line
 from reticent.gateway.page import Page
 from reticent.gateway.readings import Encoder
 from reticent.gateway.runtime import Runtime
 from reticent.policy.store import HEADER
-from reticent.problem.model import ReleaseModel, read_problem
+from reticent.problem.array_file import read_arrays, write_arrays
+from reticent.problem.model import Model, read_problem
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.study.spec import read_spec
@@ -79,12 +79,12 @@ def test_deep_lines_are_refused():
 )
 def test_what_was_not_made_by_a_fit_is_refused(fitted, sentence):
     with pytest.raises(InputError, match=sentence):
-        ReleaseModel.from_json(problem(fitted=fitted))
+        Model.from_json(problem(fitted=fitted))
 
 
 @pytest.mark.parametrize("codebook", [{}, {"mean": 1}, {"mean": [[1]], "deviation": [["x"]]}, {"mean": [[1], [2, 3]]}])
 def test_a_codebook_that_is_none_is_refused(codebook):
-    model = ReleaseModel.from_json(problem(fitted={"codebook": codebook, "reading": {"kind": "sample"}}))
+    model = Model.from_json(problem(fitted={"codebook": codebook, "reading": {"kind": "sample"}}))
     with pytest.raises(InputError, match="codebook"):
         Encoder.of(model)
 
@@ -95,28 +95,28 @@ def test_a_codebook_that_is_none_is_refused(codebook):
 )
 def test_whatever_was_fitted_is_read_or_refused(fitted):
     with suppress(InputError):
-        Encoder.of(ReleaseModel.from_json(problem(fitted=fitted)))
+        Encoder.of(Model.from_json(problem(fitted=fitted)))
 
 
 @settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from([*problem(), "fitted", "other"]), JSON, max_size=3))
 def test_whatever_a_problem_says_is_read_or_refused(changed):
     with suppress(InputError):
-        ReleaseModel.from_json(problem(**changed))
+        Model.from_json(problem(**changed))
 
 
 @pytest.mark.parametrize("axis", ["secrets", "useful", "sensors", "symbols"])
 def test_half_a_character_is_no_name(axis):
     with pytest.raises(InputError, match=r"'\\ud800', which holds half a character"):
-        ReleaseModel.from_json(problem(**{axis: ["\ud800", "other"]}))
+        Model.from_json(problem(**{axis: ["\ud800", "other"]}))
 
 
 @pytest.mark.parametrize("name", ["merged: u0", "declare: u1", "go on: u0", "withheld"])
 def test_a_reading_is_not_named_like_what_is_sent_in_its_place(name):
     with pytest.raises(InputError, match=f"The symbol '{name}' has the name of what is sent in place"):
-        ReleaseModel.from_json(problem(useful=["u0", "u1"], symbols=[name, "other"]))
+        Model.from_json(problem(useful=["u0", "u1"], symbols=[name, "other"]))
     # Other names that look alike are fine.
-    ReleaseModel.from_json(problem(useful=["u0", "u1"], symbols=[name + "!", "other"]))
+    Model.from_json(problem(useful=["u0", "u1"], symbols=[name + "!", "other"]))
 
 
 def test_the_guarantee_sends_no_name_that_is_a_reading(tmp_path):

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from reticent.data.readings import ReadingKind, readings
 from reticent.data.recordings import recordings
 from reticent.errors import InputError
+from reticent.fit.model import fit_model
 from reticent.gateway.readings import Encoder, Window
-from reticent.problem.fit import Codebook, fit_model
-from reticent.problem.model import ReleaseModel
+from reticent.problem.codebook import Codebook
+from reticent.problem.model import Model
 from reticent.problem.synthetic import two_binary_sensors
 
 SENSORS = {"arm": ("x", "y", "z"), "hip": ("x",)}
@@ -77,7 +78,7 @@ def test_live_windows_are_those_of_recordings(irregular):
     assert model.fitted is not None
     assert model.fitted["features"] == [6, 2]
     # Through the problem file, as the gateway gets it.
-    encoder = Encoder.of(ReleaseModel.from_json(model.to_json()))
+    encoder = Encoder.of(Model.from_json(model.to_json()))
     wanted = Codebook.of(model).codes(summed.values)
     left_out = sum(int(word) for note in summed.notes if "Windows" in note for word in note.split() if word.isdigit())
     assert (left_out > 0) == irregular
@@ -134,7 +135,7 @@ def test_samples_come_in_order(encoder):
 def test_a_model_that_does_not_know_its_rate_gathers_nothing(encoder):
     model = fit_model(readings(recorded(2), ReadingKind("window", 1.0)), codes=3).to_json()
     del model["fitted"]["interval"], model["fitted"]["features"]
-    older = Encoder.of(ReleaseModel.from_json(model))
+    older = Encoder.of(Model.from_json(model))
     with pytest.raises(InputError, match="how often its sensors were sampled"):
         older.gather(None, 0, 0.0, [1.0, 2.0, 3.0])
     assert older.coded(0, [1.0] * 6) == encoder.coded(0, [1.0] * 6)

@@ -10,7 +10,7 @@ from reticent.errors import InputError
 from reticent.gateway.messages import Message, Outgoing, Refused
 from reticent.gateway.settings import Settings
 from reticent.problem.bound import Confidence, Information
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.synthetic import tells_both, two_binary_sensors
 from tests.gateway.parts import Place, coarsened, follow, task
 from tests.problems import random_model
@@ -87,9 +87,7 @@ def test_merged_symbols_leave_in_place_of_readings(tmp_path):
 def test_whatever_comes_the_bound_holds_over_all_sessions(tmp_path, seed, bound, enforce):
     model = random_model(seed, sensors=2, secrets=3, useful=2, symbols=4, sparse=seed % 2 == 1)
     if isinstance(bound, Confidence) and model.largest_secret_prior > 0.7:
-        model = ReleaseModel(
-            np.full((3, 2), 1 / 6), model.channel, model.secrets, model.useful, model.sensors, model.symbols
-        )
+        model = Model(np.full((3, 2), 1 / 6), model.channel, model.secrets, model.useful, model.sensors, model.symbols)
     place = Place(tmp_path, task(bound, enforce, 3, model), rest=5.0, drift_check=False)
     rng = np.random.default_rng(seed)
     for turn in range(16):
@@ -126,7 +124,7 @@ def test_settings_are_checked():
 
 def test_a_sensor_named_stop_is_refused(tmp_path):
     model = two_binary_sensors()
-    names = ReleaseModel(model.prior, model.channel, model.secrets, model.useful, ("stop", "go"), model.symbols)
+    names = Model(model.prior, model.channel, model.secrets, model.useful, ("stop", "go"), model.symbols)
     with pytest.raises(InputError, match="rename"):
         Place(tmp_path, task(Information(0.5), model=names))
 

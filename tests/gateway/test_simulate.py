@@ -209,7 +209,7 @@ def test_the_demo_says_how_often_visitors_go_on_doing_the_same_and_what_that_tel
         said = next(line for line in command.stderr if "in this demo" in line)
         command.terminate()
         assert command.wait(20) == 0
-    assert "come for 7 sessions, and after 25 % of them go on doing the same" in said
+    assert "come for 7 sessions, and after 25 % of them continue the same activity" in said
     share = re.search(r"reaches the bound for (\d+) % \[(\d+), (\d+)\] of subjects within 7 sessions", said)
     assert share is not None
     low, high = int(share[2]), int(share[3])

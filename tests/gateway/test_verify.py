@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reticent.gateway import kernels
 from reticent.gateway.entry import COLUMNS, Entry, row_of
 from reticent.gateway.ledger import Head
 from reticent.gateway.opening import open_ledger
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.turns import What
 from reticent.gateway.verify import Fault, verify
+from reticent.guard import safety
 from reticent.problem.bound import Confidence, Information
 from tests.gateway.parts import task, write_policy
 from tests.gateway.places import FilePlace, chain, entry_after, fields_of
@@ -335,9 +335,9 @@ def test_a_processor_that_rounds_otherwise_finds_the_same_ledger_whole(runtimes,
     """The program that finds the rule may give another one; the rule that was in force is in the entry."""
     for enforce in ("coarsen", "withhold"):
         ledger = written(played(runtimes[enforce], "ada"))
-        noise, solve = np.random.default_rng(0), kernels.cheapest_kernels
+        noise, solve = np.random.default_rng(0), safety.cheapest_kernels
         with monkeypatch.context() as patch:
-            patch.setattr(kernels, "cheapest_kernels", lambda *a: solve(*a) * (1 + 0.01 * noise.random(5)))  # noqa: B023
+            patch.setattr(safety, "cheapest_kernels", lambda *a: solve(*a) * (1 + 0.01 * noise.random(5)))  # noqa: B023
             assert verify(ledger, runtimes[enforce]).fault is None
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from reticent.gateway.messages import Message
 from reticent.problem.bound import Information
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from tests.gateway.parts import Place, task
 
 # Samples a second.
@@ -18,7 +18,7 @@ def numbers(tmp_path):
     reading = {"kind": "window", "seconds": 1.0}
     fitted = {"codebook": codebook, "reading": reading, "features": [2], "interval": 1 / RATE}
     names = ("s0", "s1"), ("u0", "u1"), ("a0",), ("code 0", "code 1")
-    model = ReleaseModel(np.full((2, 2), 0.25), channel, *names, fitted=fitted)
+    model = Model(np.full((2, 2), 0.25), channel, *names, fitted=fitted)
     return Place(tmp_path, task(Information(1.0), "mask", 100, model))
 
 

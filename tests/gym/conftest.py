@@ -20,6 +20,7 @@ def less_work(monkeypatch):
     """Two attackers, no simpler policies, two wrong models, few people who come back, few episodes to certify."""
     from reticent.audit.classifiers import Logistic
     from reticent.audit.naive_bayes import NaiveBayes
+    from reticent.solve import certificate
 
     monkeypatch.setattr("reticent.audit.panel.full_panel", lambda seed, progress: [NaiveBayes, lambda: Logistic(seed)])
     monkeypatch.setattr("reticent.audit.panel.quick_panel", lambda seed: [NaiveBayes, lambda: Logistic(seed)])
@@ -27,4 +28,4 @@ def less_work(monkeypatch):
     monkeypatch.setattr("reticent.audit.policy_audit.FACTORS", ())
     monkeypatch.setattr("reticent.audit.policy_audit.SHARES", (0.2, 0.4))
     monkeypatch.setattr("reticent.audit.policy_audit.PEOPLE", 256)
-    monkeypatch.setattr("reticent.solve.certificate.PLAIN_EPISODES", 16_384)
+    monkeypatch.setattr(certificate, "PLAIN_EPISODES", 16_384)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from reticent.belief.filter import NearestSymbolFilter
-from reticent.contracts import check_policy
 from reticent.errors import InputError
 from reticent.evaluate.evaluation import evaluate
 from reticent.gym.outside import OutsidePolicy
+from reticent.policy.contracts import check_policy
 from reticent.policy.policy import FixedSensor
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import two_binary_sensors

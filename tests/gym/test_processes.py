@@ -15,11 +15,11 @@ from reticent.belief.filter import NearestSymbolFilter
 from reticent.data.load import Source, load
 from reticent.data.readings import readings
 from reticent.errors import InputError
+from reticent.fit.model import fit_model
 from reticent.gym.environment import ReleaseEnv
 from reticent.gym.processes import problem_process, recordings_process, synthetic_process, task_of
 from reticent.problem.bound import Confidence, Unbounded
 from reticent.problem.enforcement import Mask, PaperCost
-from reticent.problem.fit import fit_model
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task

@@ -9,15 +9,15 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from reticent import gym
 from reticent.audit.policy_audit import audit_policy
-from reticent.contracts import check_policy
 from reticent.errors import InputError
 from reticent.evaluate.evaluation import evaluate
 from reticent.gym import OutsidePolicy, ReleaseEnv
+from reticent.policy.contracts import check_policy
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.solve.certificate import certify
+from reticent.solution.solution import Solution
 
 pytestmark = pytest.mark.slow
 # The first sensor says .0337 bits at the prior, so that soon it is not allowed any more.
@@ -111,7 +111,7 @@ def test_an_agent_is_evaluated_certified_and_audited_like_a_policy_of_ours(sb3):
     check_policy(process, policy)
     evaluated, certified = (
         evaluate(process, policy, 8_192, seed=1),
-        certify(BOUNDED, policy, seed=2),
+        Solution.of(BOUNDED, policy).certify(seed=2),
     )
     assert evaluated.cost.value < STOP_AT_ONCE
     assert (certified.kind, certified.lower.value) == ("exact", pytest.approx(OPTIMUM, abs=1e-5))

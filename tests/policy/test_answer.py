@@ -36,7 +36,7 @@ def file():
     )
     process = Process.of(private_task(TASK))
     private = lookahead_policy(process, value_network(process, 8, jax.random.key(5)), "label")
-    return policy_file(Answer(TASK, private, rule), TASK, {"width": 8, "rounds": 3}, {"seed": 0})
+    return policy_file(Answer(TASK, private, rule), TASK, {"seed": 0})
 
 
 def test_an_answer_comes_back_from_its_file(file, tmp_path):

@@ -37,7 +37,7 @@ def session_of(file):
 
 
 def states(task, seed=0):
-    """Beliefs, ledgers and allowed sensors, drawn anyhow; some beliefs have zeros."""
+    """Beliefs, information spent and allowed sensors, drawn anyhow; some beliefs have zeros."""
     rng = np.random.default_rng(seed)
     shape = task.model.prior.shape
     beliefs = rng.dirichlet(np.full(task.model.prior.size, 0.3), STATES)
@@ -99,7 +99,7 @@ def test_the_graph_sees_what_would_be_sent(enforce, inputs):
     beliefs = beliefs[beliefs.sum(2).max(1) < 0.74]
     publics = [runtime.public(Standing(belief, 0.0, 0, 0)) for belief in beliefs]
     kernels = {"kernels": np.array([public.kernels for public in publics])} if inputs == "rich" else {}
-    allowed = np.array([public.allowed for public in publics])
+    allowed = np.array([public.allowed[:-1] for public in publics])
     wanted = np.array([runtime.policy.scores(public) for public in publics])
     check(*run(session, beliefs, np.zeros(len(beliefs)), allowed, **kernels), wanted)
 

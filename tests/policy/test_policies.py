@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.contracts import check_policy
 from reticent.policy.actor import Actor, Features, Inputs, masked_logits
+from reticent.policy.contracts import check_policy
 from reticent.policy.heuristics import (
     Chernoff,
     ExtrinsicJensenShannon,
@@ -132,4 +132,4 @@ def test_a_masked_action_has_probability_zero():
 
 
 def test_policies_cannot_see_the_hidden_pair():
-    assert set(PublicState.__dataclass_fields__) == {"belief", "spent_bits", "allowed", "kernels", "bits"}
+    assert set(PublicState._fields) == {"belief", "spent_bits", "allowed", "kernels", "bits"}

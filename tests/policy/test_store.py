@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from reticent.arrays import read_arrays
 from reticent.errors import InputError
 from reticent.policy.actor import Actor, Features
 from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.network import Network, network_arrays
 from reticent.policy.saved import policy_file, policy_of
 from reticent.policy.store import HEADER, PolicyFile
+from reticent.problem.array_file import read_arrays
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.enforcement import Coarsen
 from reticent.problem.synthetic import two_binary_sensors
@@ -120,7 +120,7 @@ def test_a_lookahead_policy_comes_back_with_its_process(kernels, tmp_path):
     process = Process.of(task)
     policy = lookahead_policy(process, value_network(process, 8, jax.random.key(5)), kernels)
     path = tmp_path / "p.safetensors"
-    policy_file(policy, task, {"width": 8, "kernels": kernels, "rounds": 3}, {"seed": 0}).save(path)
+    policy_file(policy, task, {"seed": 0}).save(path)
     again_process, again = policy_of(PolicyFile.load(path))
     assert jax.tree.all(jax.tree.map(np.array_equal, again, policy))
     assert again_process.enforcement.rule.name == kernels  # type: ignore[attr-defined]

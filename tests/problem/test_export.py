@@ -8,7 +8,7 @@ import pytest
 from reticent.errors import InputError
 from reticent.problem.bound import Unbounded
 from reticent.problem.export import pomdp_text
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, two_binary_sensors
 from reticent.problem.task import Task
@@ -87,7 +87,7 @@ def with_a_pair_that_never_occurs():
     model = random_model(3, sensors=2, secrets=2, useful=3, symbols=3, sparse=True)
     prior = np.array(model.prior)
     prior[1, 0] = 0
-    return ReleaseModel(prior / prior.sum(), model.channel, model.secrets, model.useful, model.sensors, model.symbols)
+    return Model(prior / prior.sum(), model.channel, model.secrets, model.useful, model.sensors, model.symbols)
 
 
 @pytest.mark.parametrize("model", [two_binary_sensors(), synthetic(), with_a_pair_that_never_occurs()])
@@ -131,9 +131,7 @@ def test_the_file_has_the_optimal_cost_of_the_problem_without_bound(model):
 
 def test_any_name_becomes_a_distinct_identifier():
     model = two_binary_sensors()
-    odd = ReleaseModel(
-        model.prior, model.channel, ("at home", "at_home"), ("冷", "熱"), ("T", "reset\n# R:"), ("-1.5", "1,5")
-    )
+    odd = Model(model.prior, model.channel, ("at home", "at_home"), ("冷", "熱"), ("T", "reset\n# R:"), ("-1.5", "1,5"))
     text = pomdp_text(odd, Objective(), 0.999)
     file = Parsed(text)
     assert file.states == ["pair_at_home", "pair_at_home_2", "pair_at_home_3", "pair_at_home_4", "done"]
@@ -148,7 +146,7 @@ def test_any_name_becomes_a_distinct_identifier():
 def test_a_made_up_number_never_takes_a_given_name():
     model = random_model(0, symbols=4)
     names = ("a", "a!", "a 2", "a_2")
-    odd = ReleaseModel(model.prior, model.channel, model.secrets, model.useful, model.sensors, names)
+    odd = Model(model.prior, model.channel, model.secrets, model.useful, model.sensors, names)
     file = Parsed(pomdp_text(odd, Objective(), 0.999))
     assert file.symbols == ["saw_a", "saw_a_2", "saw_a_2_2", "saw_a_2_3", "nothing"]
 

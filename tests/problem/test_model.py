@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
-from reticent.problem.model import ReleaseModel, read_problem
+from reticent.problem.model import Model, read_problem
 from reticent.problem.synthetic import synthetic, two_binary_sensors
 
 GOOD = {
@@ -17,21 +17,21 @@ GOOD = {
 
 
 def test_defaults_are_uniform_prior_and_numbered_symbols():
-    model = ReleaseModel.from_json(GOOD)
+    model = Model.from_json(GOOD)
     assert model.symbols == ("0", "1")
     assert np.array_equal(model.prior, np.full((2, 2), 0.25))
 
 
 def test_json_round_trip_keeps_every_number():
     model = synthetic()
-    again = ReleaseModel.from_json(json.loads(json.dumps(model.to_json())))
+    again = Model.from_json(json.loads(json.dumps(model.to_json())))
     assert np.array_equal(again.channel, model.channel)
     assert again.sensors == model.sensors
 
 
 def test_rows_are_exactly_normalised_within_tolerance():
     third = [0.333333, 0.333333, 0.333333]
-    model = ReleaseModel.from_json({**GOOD, "channel": [[[third, third], [third, third]]]})
+    model = Model.from_json({**GOOD, "channel": [[[third, third], [third, third]]]})
     assert np.allclose(model.channel.sum(-1), 1, rtol=0, atol=1e-15)
 
 
@@ -71,7 +71,7 @@ def _with(**change):
 )
 def test_bad_problems_are_refused_with_a_sentence(problem, sentence):
     with pytest.raises(InputError, match=re.escape(sentence)):
-        ReleaseModel.from_json(problem)
+        Model.from_json(problem)
 
 
 def test_unreadable_files_are_refused_with_a_sentence(tmp_path):

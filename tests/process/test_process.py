@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reticent.contracts import check_process
 from reticent.errors import InputError
+from reticent.policy.contracts import check_process
 from reticent.problem.bound import Confidence, Information, Unbounded
 from reticent.problem.enforcement import Mask, PaperCost, default_enforcement, named_enforcement
 from reticent.problem.objective import Objective

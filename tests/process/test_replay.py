@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from reticent.belief.filter import NearestSymbolFilter
-from reticent.contracts import check_policy, check_process
 from reticent.data.episodes import episodes_of
 from reticent.errors import InputError
 from reticent.evaluate.evaluation import evaluate
+from reticent.policy.contracts import check_policy, check_process
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
 from reticent.problem.enforcement import Coarsen, named_enforcement

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from reticent.policy.heuristics import BASELINES, OneStepLookahead
+from reticent.policy.policy import NEVER as NO_THRESHOLD
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import Confidence, Information
 from reticent.problem.synthetic import synthetic, tells_nothing, tells_useful, two_binary_sensors
@@ -11,7 +12,7 @@ from reticent.process.process import Process
 from reticent.process.rollout import simulate
 from reticent.solve.baselines import THRESHOLDS, _threshold_costs, tuned_baseline
 
-NEVER = jnp.asarray(2.0)
+NEVER = jnp.asarray(NO_THRESHOLD)
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -4,20 +4,19 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from reticent.errors import InputError
-from reticent.estimate import Estimate, exact
+from reticent.evaluate.estimate import Estimate, exact
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
 from reticent.problem.enforcement import Lagrangian, Withhold, named_enforcement
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.objective import Objective
 from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.solve.certificate import PAIRS, Certificate, Effort, certify
+from reticent.solve.certificate import PAIRS, Certificate, Effort, PolicyInProcess, certify
 from reticent.solve.expected_information import solve_expected
 from reticent.solve.lattice import solve_lattice
 from reticent.solve.tree import solve_tree
@@ -32,7 +31,7 @@ def task_of(bound: Bound, enforce: str) -> Task:
     names: dict[str, Any] = {kind: tuple(f"{kind} {i}" for i in range(size)) for kind, size in sizes.items()}
     channel = rng.dirichlet(np.ones(4), size=(2, 2, 2))
     assert channel.shape[0] * channel.shape[3] > PAIRS
-    model = ReleaseModel(prior=np.full((2, 2), 0.25), channel=channel, **names)
+    model = Model(prior=np.full((2, 2), 0.25), channel=channel, **names)
     # Mistakes are cheap, so that episodes are short.
     return Task(model, bound, Objective(error_penalty=20.0), named_enforcement(enforce), horizon=40)
 
@@ -53,8 +52,9 @@ def test_a_wide_gap_is_said_in_multiples_of_the_lower_bound():
 def test_floor_and_ceiling_enclose_the_optimum(own):
     task = task_of(Confidence(0.8), "penalty")
     stages = {}
-    policy = OneStepLookahead(Process.of(task), jnp.asarray(1.0)) if own else None
-    found = certify(task, policy, 0, SHORT, lambda doing, done, total: stages.__setitem__(doing, (done, total)))
+    process = Process.of(task)
+    candidate = PolicyInProcess(process, OneStepLookahead(process)) if own else None
+    found = certify(task, candidate, 0, SHORT, lambda doing, done, total: stages.__setitem__(doing, (done, total)))
     optimum = solve_lattice(task).upper
     assert found.kind == "dual bound"
     # Four standard errors.
@@ -71,7 +71,7 @@ def test_a_limit_on_every_path_has_the_floor_of_a_limit_on_average():
     found = certify(task, None, 0, SHORT)
     assert found.kind == "relaxation"
     # The optimum with the limit on average, exact up to eight releases; four standard errors. With four rounds of
-    # learning the floor came within 10 % of it.
+    # learning the lower bound came within 10 % of it.
     average = solve_expected(replace(task, bound=ExpectedInformation(0.2), enforcement=Lagrangian()), 8).cost
     assert 0.85 * average < found.lower.value < average + 2 * (found.lower.high - found.lower.value)
     # The optimum with the limit on every path lies above, and no policy costs less.
@@ -79,7 +79,7 @@ def test_a_limit_on_every_path_has_the_floor_of_a_limit_on_average():
 
 
 def test_answers_are_certified_by_their_policy():
-    with pytest.raises(InputError, match="certified by their policy"):
+    with pytest.raises(InputError, match="certified with their rule"):
         certify(task_of(Confidence(0.8), "answer"))
 
 
@@ -91,7 +91,7 @@ def test_an_open_bracket_is_not_called_exact_and_lies_above_the_optimum_without_
         "sensors": ("a",),
         "symbols": ("0", "1", "2"),
     }
-    model = ReleaseModel(np.full((2, 2), 0.25), rng.dirichlet(np.ones(3), size=(1, 2, 2)), **names)
+    model = Model(np.full((2, 2), 0.25), rng.dirichlet(np.ones(3), size=(1, 2, 2)), **names)
     task = Task(model, Confidence(0.6), enforcement=Withhold())
     found = certify(task)
     unbounded = solve_lattice(Task(model, Unbounded()), max_nodes=100_000)

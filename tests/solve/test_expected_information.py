@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.special import entr
 
-from reticent.contracts import check_policy, check_process
 from reticent.errors import InputError
 from reticent.evaluate.evaluation import evaluate
-from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
+from reticent.policy.contracts import check_policy, check_process
+from reticent.policy.features import lookahead_costs
+from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.lookahead import lookahead_policy, value_network
 from reticent.policy.policy import RandomSensor
 from reticent.policy.saved import policy_file, policy_of
@@ -30,7 +31,7 @@ from reticent.problem.synthetic import tells_both, tells_nothing, tells_useful, 
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.process.rollout import simulate
-from reticent.solve import a2c, value_iteration
+from reticent.solve import actor_critic, value_iteration
 from reticent.solve.baselines import tuned_baseline
 from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 from reticent.solve.expected_information import solve_expected
@@ -40,9 +41,9 @@ from tests.problems import random_model
 
 LIMIT = 0.05
 PRICES = Objective(time_cost=0.3, error_penalty=20.0)
-RECIPE = a2c.Recipe(environments=64, width=32)
+RECIPE = actor_critic.Recipe(environments=64, width=32)
 SETTINGS = value_iteration.Settings(rounds=150, groups=2, lanes=64, rollout=4, width=32, learning_rate=1e-2)
-TINY_RECIPE = a2c.Recipe(environments=8, rollout=4, width=8)
+TINY_RECIPE = actor_critic.Recipe(environments=8, rollout=4, width=8)
 TINY_SETTINGS = value_iteration.Settings(rounds=4, groups=2, lanes=8, rollout=4, minibatches=4, width=8)
 
 
@@ -245,15 +246,15 @@ def test_value_iteration_learns_the_multiplier():
 
 @pytest.mark.slow
 def test_the_agent_learns_the_multiplier():
-    policy = a2c.train(Process.of(exact()[0]), 100_000, 0, RECIPE)
+    policy = actor_critic.train(Process.of(exact()[0]), 100_000, 0, RECIPE)
     check_learned(policy, policy.features.process)
 
 
 def test_the_multiplier_does_not_recompile():
-    before = eqx.debug.get_num_traces(a2c.advance)
+    before = eqx.debug.get_num_traces(actor_critic.advance)
     for limit in (0.05, 0.1):
-        a2c.train(Process.of(Task(two_binary_sensors(), ExpectedInformation(limit))), 640, 0, TINY_RECIPE)
-    assert eqx.debug.get_num_traces(a2c.advance) - before == 1
+        actor_critic.train(Process.of(Task(two_binary_sensors(), ExpectedInformation(limit))), 640, 0, TINY_RECIPE)
+    assert eqx.debug.get_num_traces(actor_critic.advance) - before == 1
 
 
 @pytest.mark.parametrize("method", ["value-iteration", pytest.param("a2c", marks=pytest.mark.slow)])
@@ -262,11 +263,11 @@ def test_the_multiplier_survives_interruption_and_the_policy_file(method, tmp_pa
     process = Process.of(task)
     fresh: Any
     if method == "a2c":
-        fresh, settings = a2c.initialise(process, TINY_RECIPE, 0), {"width": 8}
-        go_on = lambda state: a2c.training(process, TINY_RECIPE, state, 1_280)  # noqa: E731
-        policy_at = lambda state: a2c.policy_of(process, TINY_RECIPE, state)  # noqa: E731
+        fresh = actor_critic.initialise(process, TINY_RECIPE, 0)
+        go_on = lambda state: actor_critic.training(process, TINY_RECIPE, state, 1_280)  # noqa: E731
+        policy_at = lambda state: actor_critic.policy_of(process, TINY_RECIPE, state)  # noqa: E731
     else:
-        fresh, settings = value_iteration.initialise(process, TINY_SETTINGS, 0), {"width": 8, "kernels": "label"}
+        fresh = value_iteration.initialise(process, TINY_SETTINGS, 0)
         go_on = lambda state: value_iteration.iterate(process, TINY_SETTINGS, state)  # noqa: E731
         policy_at = lambda state: value_iteration.policy_of(process, TINY_SETTINGS, state)  # noqa: E731
     states: list[Any] = [state for state, _ in go_on(fresh)]
@@ -276,7 +277,7 @@ def test_the_multiplier_survives_interruption_and_the_policy_file(method, tmp_pa
     assert float(last.price.multiplier) == float(states[-1].price.multiplier) > 0
 
     policy = policy_at(last)
-    policy_file(policy, task, settings, {}).save(tmp_path / "p.safetensors")
+    policy_file(policy, task, {}).save(tmp_path / "p.safetensors")
     file = PolicyFile.load(tmp_path / "p.safetensors")
     acts_in, again = policy_of(file)
     assert float(acts_in.enforcement.price) == float(last.price.average) > 0
@@ -299,4 +300,4 @@ def test_other_enforcements_know_no_multiplier(bound, enforce):
     assert free(process) is None
     assert (process.enforcement.priced, process.enforcement.price) == (False, 0.0)
     policy = lookahead_policy(process, value_network(process, 8, jax.random.key(0)), "label")
-    assert "multiplier" not in policy_file(policy, task, {"width": 8, "kernels": "label"}, {}).settings
+    assert "multiplier" not in policy_file(policy, task, {}).settings

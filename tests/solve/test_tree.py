@@ -60,5 +60,5 @@ def test_a_deeper_bracket_lies_inside():
 
 def test_too_many_nodes_are_refused_with_the_depth_reached():
     process = Process.of(Task(two_binary_sensors(), Confidence(0.7), enforcement=Withhold()))
-    with pytest.raises(InputError, match="depth 3"):
+    with pytest.raises(InputError, match="depth 5"):
         solve_tree(process, 6, max_nodes=100)

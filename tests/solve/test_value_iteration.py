@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 from reticent.evaluate.evaluation import evaluate
-from reticent.policy.heuristics import OneStepLookahead, lookahead_costs
-from reticent.policy.lookahead import ValueFunction, going_on_costs, lookahead_policy, value_network
+from reticent.policy.features import lookahead_costs
+from reticent.policy.heuristics import OneStepLookahead
+from reticent.policy.lookahead import ValueFunction, lookahead_policy, q_values, value_network
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import Confidence, Information, Unbounded
 from reticent.problem.enforcement import Coarsen, Penalty, named_enforcement
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic, tells_both, tells_nothing, tells_useful, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.process.rollout import simulate
-from reticent.solve.certificate import ceiling
+from reticent.solve.certificate import upper_bound
 from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
 from reticent.solve.lattice import solve_lattice
 from reticent.solve.tree import solve_tree
@@ -55,7 +56,7 @@ def test_the_obvious_policy_is_found(model, enforce, value):
     assert evaluation.violation_rate.value == 0
 
 
-HARDLY_MOVES = ReleaseModel(
+HARDLY_MOVES = Model(
     prior=np.array([[0.46, 0.08], [0.065, 0.395]]),
     channel=np.array(
         [[[[0.01, 0.74, 0.03, 0.22], [0.16, 0.66, 0.13, 0.05]], [[0.02, 0.02, 0.95, 0.01], [0.56, 0.06, 0.23, 0.15]]]]
@@ -130,7 +131,7 @@ def test_costs_of_going_on_by_enumeration():
     policy = lookahead_policy(process, value_network(process, 8, jax.random.key(1)), "label")
     public = process.init(jax.random.key(0)).public
     model = two_binary_sensors()
-    for a, found in enumerate(going_on_costs(process, policy.value, public)):
+    for a, found in enumerate(q_values(process, policy.value, public)):
         expected = 1.0
         for z in range(2):
             joint = model.prior * model.channel[a, :, :, z]
@@ -147,7 +148,7 @@ def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead(bou
     network = eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.full(2, 1e3, jnp.float32))
     for belief in ([[0.25, 0.25], [0.25, 0.25]], [[0.3, 0.3], [0.3, 0.1]], [[0.05, 0.55], [0.1, 0.3]]):
         public = process.public(jnp.asarray(belief), jnp.zeros(()))
-        found = ValueFunction(process, network).going_on(public.belief, public.spent_bits)
+        found = ValueFunction(process, network).continuation(public.belief, public.spent_bits)
         # The value is computed in 32 bits.
         assert float(found) == pytest.approx(float(lookahead_costs(process, public).min()), rel=1e-5)
 
@@ -180,8 +181,8 @@ def test_iteration_stops_on_the_residual():
 def test_value_iteration_on_the_synthetic_problem(bound, most):
     process = Process.of(Task(synthetic(), bound))
     policy = value_iteration(process, 0, Settings(rounds=100))
-    # With the luck taken out, 8192 episodes have a standard error of about 0.006.
-    assert ceiling(process, policy, 8192, 1, policy.value).value <= most
+    # With the control variate, 8192 episodes have a standard error of about 0.006.
+    assert upper_bound(process, policy, 8192, 1, policy.value).value <= most
 
 
 @pytest.mark.slow

@@ -139,7 +139,7 @@ def test_an_interrupted_driver_goes_on_and_leaves_no_process_behind(folder):
     driver.send_signal(signal.SIGINT)
     _, err = driver.communicate(timeout=120)
     assert driver.returncode == 128 + signal.SIGINT
-    assert "the same command goes on from there" in err
+    assert "run the same command to continue" in err
     assert "Traceback" not in err
     assert gone(mark)
     kept = parts(folder / "there")

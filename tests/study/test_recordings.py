@@ -1,29 +1,26 @@
 """The study on recordings, end to end on a small table of one's own."""
 
-import json
 from dataclasses import replace
 from itertools import chain
 from logging.handlers import QueueHandler
 from queue import Queue
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from reticent.belief.learn import Settings
+from reticent.belief.training import Settings
 from reticent.data.load import Source
 from reticent.data.readings import ReadingKind
-from reticent.report.recordings import recordings_table, write_recordings_report
-from reticent.study.recordings import (
-    LearnCell,
-    PolicyCell,
-    Setting,
-    fingerprint,
-    plan,
-    recorded_readings,
-    study_recordings,
-)
-from reticent.study.run import PROGRESS
+from reticent.report.recordings import recordings_rows, recordings_table
+from reticent.report.results import read_results
+from reticent.report.write import write_report
+from reticent.study.learned import Conditions
+from reticent.study.plan import plan
+from reticent.study.recordings import Recordings, fingerprint, recorded_readings
+from reticent.study.run import PROGRESS, Done, on_all_cores, prepare, run_study
+from reticent.study.spec import SHIPPED, read_spec
 
 MAP = """
 files = "*.parquet"
@@ -37,15 +34,23 @@ column = "posture"
 [secret]
 column = "smokes"
 """
-TINY = Setting(
-    steps=2_000,
-    episodes=300,
-    readings=3,
-    confidence=(0.5, 0.8),
-    information=(0.5, 1.5, 2.0),
-    guarantee=(0.6,),
-    learning=Settings(updates=20, batch=16, readings=3, between=10, held_out_episodes=64),
-)
+SPEC = """page = "recordings"
+steps = 2_000
+episodes = 300
+seeds = 1
+[[grid]]
+unbounded = true
+methods = ["no protection"]
+[[grid]]
+confidence = [0.5, 0.8]
+[[grid]]
+information = [0.5, 1.5, 2.0]
+[[grid]]
+confidence = [0.5, 0.6]
+enforce = ["coarsen"]
+methods = ["one-step lookahead"]
+"""
+TINY = Conditions(readings=3, learning=Settings(updates=20, batch=16, readings=3, between=10, held_out_episodes=64))
 
 
 @pytest.fixture(scope="module")
@@ -62,21 +67,71 @@ def source(tmp_path_factory):
     return Source("table", folder, map=folder / "map.toml")
 
 
-def test_every_limit_is_run_those_above_the_entropy_too(source):
+@pytest.fixture(scope="module")
+def recordings(source):
+    return Recordings.of(source, ReadingKind("sample"), TINY)
+
+
+@pytest.fixture
+def study(recordings, tmp_path):
+    (tmp_path / "tiny.toml").write_text(SPEC)
+    return plan(read_spec(tmp_path / "tiny.toml", recordings))
+
+
+def of_table(study, table) -> list[Any]:
+    return [cell for cell in study.cells if cell.table == table]
+
+
+def test_every_limit_is_run_those_above_the_entropy_too(recordings, tmp_path):
+    (tmp_path / "two.toml").write_text(SPEC.replace("seeds = 1", "seeds = 2"))
+    study = plan(read_spec(tmp_path / "two.toml", recordings))
+    assert [cell.seed for cell in of_table(study, "learned")] == [0, 1]
+    rows = [cell.identity() for cell in of_table(study, "results")]
+    found = [(row["bound"], row["limit"], row["enforcement"], row["method"]) for row in rows if row["seed"] == 0]
     # The secret has one bit, but the sum of information along a path can exceed it.
-    learning, policies = plan(source, ReadingKind("sample"), TINY, 2)
-    assert [cell.of.rotation for cell in learning] == [0, 1]
-    names = [(cell.policy, cell.limit) for cell in policies if cell.of.rotation == 0]
-    assert names == [
-        ("no protection", 0.0),
-        ("belief-PDRP", 0.5),
-        ("belief-PDRP", 0.8),
-        ("MI-PDRP", 0.5),
-        ("MI-PDRP", 1.5),
-        ("MI-PDRP", 2.0),
-        ("guarantee", 0.6),
+    assert found == [
+        ("unbounded", None, "penalty", "no protection"),
+        ("confidence", 0.5, "penalty", "ppo"),
+        ("confidence", 0.8, "penalty", "ppo"),
+        ("information", 0.5, "mask", "ppo"),
+        ("information", 1.5, "mask", "ppo"),
+        ("information", 2.0, "mask", "ppo"),
+        ("confidence", 0.6, "coarsen", "one-step lookahead"),
     ]
-    assert len({cell.name for cell in [*learning, *policies]}) == len(learning) + len(policies)
+    # The prior alone reaches the other limit of the guarantee.
+    assert study.left_out == [
+        "table: The confidence bound 0.5 is not above 0.5, the largest prior probability of a secret: it would be "
+        "crossed before anything is released."
+    ]
+    assert len({cell.name for cell in of_table(study, "results")}) == 2 * len(found)
+    # Steps that are run: an update has 128 environments and 16 steps.
+    assert {row["effort"] for row in rows if row["method"] == "ppo"} == {2_048}
+    # Intervals are over both rotations of a setting, and others when what they are over has changed.
+    people = of_table(study, "people")
+    assert [len(cell.needs) for cell in people] == [2] * len(found)
+    longer = plan(read_spec(tmp_path / "two.toml", recordings, {"episodes": 500}))
+    assert not any(cell.identity() in [other.identity() for other in of_table(longer, "people")] for cell in people)
+
+
+def test_everybody_is_measured_once_unless_the_file_says_so(recordings):
+    shipped = [plan(read_spec(SHIPPED / f"recordings{end}.toml", recordings)) for end in ("", "-quick")]
+    assert [len(of_table(study, "learned")) for study in shipped] == [4, 1]
+    assert [study.spec.title for study in shipped] == ["The study on table"] * 2
+    limits = [[cell.setting.bound.number for cell in of_table(study, "people")] for study in shipped]
+    assert limits[0] == [None, 0.5, 0.65, 0.8, 0.95, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 0.52, 0.55, 0.65, 0.8, 0.95]
+    assert limits[1] == [None, 0.65, 0.95, 0.5, 1.25, 0.52, 0.65]
+
+
+def test_what_recordings_cannot_have_is_left_out_and_said(recordings, tmp_path):
+    text = 'confidence = [0.8]\nenforce = ["penalty", "paper"]\nmethods = ["ppo", "value-iteration"]\n'
+    (tmp_path / "odd.toml").write_text(text)
+    study = plan(read_spec(tmp_path / "odd.toml", recordings))
+    assert {cell.setting.enforcement.name for cell in of_table(study, "results")} == {"penalty"}
+    assert study.left_out == [
+        "table: The method 'value-iteration' is not for recordings.",
+        "table: On recordings a bound on confidence is not kept by paper, but by penalty or by what sends something in "
+        "place of readings.",
+    ]
 
 
 def test_other_data_in_the_same_place_are_other_cells(source):
@@ -86,8 +141,14 @@ def test_other_data_in_the_same_place_are_other_cells(source):
     assert fingerprint(recorded) != fingerprint(other)
 
 
+def test_other_conditions_are_other_cells(source, recordings):
+    assert Recordings.of(source, ReadingKind("sample"), replace(TINY, codes=5)).digest != recordings.digest
+    assert Recordings.of(source, ReadingKind("sample"), replace(TINY)).digest == recordings.digest
+
+
 def test_the_table_shows_limits_above_the_entropy_like_the_others():
-    one = {"policy": "MI-PDRP", "rotation": 0, "releases": 3.0, "violation_rate": 0.0, "confidence_useful": 0.9}
+    one = {"policy": "MI-PDRP", "bound": "information", "enforcement": "mask", "method": "ppo", "seed": 0}
+    one |= {"releases": 3.0, "violation_rate": 0.0, "confidence_useful": 0.9}
     one |= {f"{kind}_{label}": 0.8 for kind in ("retrained", "accuracy", "balanced") for label in ("useful", "secret")}
     one |= {f"per_{label}": [0.7, 0.9] for label in ("useful", "secret")}
     one |= {
@@ -98,36 +159,41 @@ def test_the_table_shows_limits_above_the_entropy_like_the_others():
 
 
 @pytest.mark.slow
-def test_the_study_from_files_to_page(source, tmp_path):
-    told, said = [], Queue()
+def test_the_study_from_files_to_page(study, tmp_path):
+    out, said = tmp_path / "out", Queue()
     handler = QueueHandler(said)
     PROGRESS.addHandler(handler)
-
-    def tell(cell: LearnCell | PolicyCell, was_there: bool, total: int) -> None:
-        told.append((cell.name, was_there, total))
-
-    results = pl.read_parquet(study_recordings(source, ReadingKind("sample"), TINY, 1, tmp_path, tell))
+    prepare(study, out)
+    told = [event for event in run_study(study, out, on_all_cores) if isinstance(event, Done)]
     PROGRESS.removeHandler(handler)
-    assert len(told) == 8
+    # What is learned, seven policies, and for each the intervals over people.
+    assert len(told) == 1 + 7 + 7
     # Workers say how learning goes.
     sentences = [said.get().getMessage() for _ in range(said.qsize())]
-    for start in ("belief 0: update 10, loss ", "generator 0: update 20", "adversary 0: update 10", "agent 0: step "):
+    for start in (
+        "belief 0: update 10, loss ",
+        "observation model 0: update 20",
+        "adversary 0: update 10",
+        "agent 0: step ",
+    ):
         assert any(sentence.startswith(start) for sentence in sentences)
-    assert not any(was_there for _, was_there, _ in told)
+    assert not any(event.kept for event in told)
+    results = recordings_rows(read_results(out))
     silent = results.filter(pl.col("policy") == "belief-PDRP", pl.col("limit") == 0.5)
     assert silent["releases"].item() == 0
     kept = results.filter(pl.col("policy") == "guarantee")
     assert kept["violation_rate"].item() == 0
     assert results.filter(pl.col("policy") == "MI-PDRP")["violation_rate"].max() == 0
-    page = write_recordings_report(tmp_path).read_text()
+    page = write_report(out).read_text()
     assert page.count("<figure>") == 5
     assert "2 bits" in page
     assert "bits, free" not in page
     assert len(recordings_table(results)) == 7
-    people = json.loads((tmp_path / "cells" / "learned_rotation-0.json").read_text())["people"]
-    assert sorted(chain(*people.values())) == ["p0", "p1", "p2", "p3"]
+    people = pl.read_parquet(out / "learned" / "*.parquet").row(0, named=True)
+    portions = [people[f"people_{name}"] for name in ("predictor", "policy", "adversary", "measured")]
+    assert sorted(chain(*portions)) == ["p0", "p1", "p2", "p3"]
     assert "calibration error of the finite model" in page
     # Run again, nothing is done twice.
-    study_recordings(source, ReadingKind("sample"), TINY, 1, tmp_path, tell)
-    assert all(was_there for _, was_there, _ in told[8:])
-    assert len(told) == 16
+    again = [event for event in run_study(study, out, on_all_cores) if isinstance(event, Done)]
+    assert len(again) == 15
+    assert all(event.kept for event in again)

@@ -10,8 +10,15 @@ import pytest
 from reticent.errors import InputError
 from reticent.problem.bound import Unbounded
 from reticent.problem.synthetic import tells_useful, two_binary_sensors
-from reticent.study.cell import SYNTHETIC
-from reticent.study.spec import plan, read_spec
+from reticent.study.finite import SYNTHETIC
+from reticent.study.plan import plan
+from reticent.study.spec import SHIPPED, read_spec
+from tests.sweeps import finite
+
+
+def setting_of(cell):
+    row = cell.identity()
+    return tuple(row[name] for name in ("bound", "limit", "enforcement", "method"))
 
 
 @pytest.fixture
@@ -29,15 +36,16 @@ def spec(tmp_path):
 
 
 def test_a_short_file_has_defaults(spec):
-    cells, left_out = plan(spec('problems = ["synthetic"]\nconfidence = [0.8]\ninformation = [1]\n'))
-    assert left_out == []
-    assert [(cell.kind, cell.limit, cell.enforce) for cell in cells] == [
+    study = plan(spec('problems = ["synthetic"]\nconfidence = [0.8]\ninformation = [1]\n'))
+    assert study.left_out == []
+    assert (study.spec.title, study.spec.page) == ("Sweep sweep", "sweep")
+    assert [setting_of(cell)[:3] for cell in finite(study)] == [
         ("confidence", 0.8, "penalty"),
         ("information", 1.0, "mask"),
     ]
-    assert {(cell.policy, cell.recipe, cell.effort) for cell in cells} == {("agent", "default", 245 * 4096)}
-    assert {(cell.error_penalty, cell.seed, cell.episodes) for cell in cells} == {(50.0, 0, 100_000)}
-    assert all(cell.problem == SYNTHETIC for cell in cells)
+    assert {(setting_of(cell)[3], cell.effort) for cell in finite(study)} == {("ppo", 245 * 4096)}
+    assert {(cell.setting.error_penalty, cell.seed, cell.episodes) for cell in finite(study)} == {(50.0, 0, 100_000)}
+    assert all(cell.problem == SYNTHETIC for cell in finite(study))
 
 
 def test_every_combination_once_and_one_seed_after_the_other(spec):
@@ -45,24 +53,22 @@ def test_every_combination_once_and_one_seed_after_the_other(spec):
     problems = ["small.json", "other.json"]
     confidence = [0.7, 0.9]
     enforce = ["penalty", "withhold"]
-    methods = ["a2c", "value-iteration", "EJS"]
-    recipes = ["default", "paper"]
+    methods = ["ppo", "a2c", "value-iteration", "EJS"]
     error_penalty = [20, 50.0]
     seeds = [4, 2]
     steps = 1000
     rounds = 7
     episodes = 300
     """
-    cells, left_out = plan(spec(text))
-    assert left_out == []
-    # Recipes are the agent's: four methods in all.
+    study = plan(spec(text))
+    cells = finite(study)
+    assert study.left_out == []
     # What is run: one update has 4,096 steps, or 1,024 by the paper's recipe.
-    methods = [("agent", "default", 4096), ("agent", "paper", 1024), ("value iteration", "default", 7)]
-    methods.append(("EJS", "default", 0))
+    methods = [("ppo", 4096), ("a2c", 1024), ("value-iteration", 7), ("EJS", 0)]
     asked = product((4, 2), ("small.json", "other.json"), (0.7, 0.9), ("penalty", "withhold"), (20.0, 50.0), methods)
-    found = [
-        (c.seed, c.problem.name, c.limit, c.enforce, c.error_penalty, (c.policy, c.recipe, c.effort)) for c in cells
-    ]
+    rows = [(cell.identity(), cell.effort) for cell in cells]
+    columns = ("seed", "problem", "limit", "enforcement", "error_penalty")
+    found = [(*(row[column] for column in columns), (row["method"], effort)) for row, effort in rows]
     assert sorted(found) == sorted(asked)
     assert len({cell.name for cell in cells}) == len(cells)
     assert [cell.seed for cell in cells] == sorted((cell.seed for cell in cells), reverse=True)
@@ -76,27 +82,28 @@ def test_what_does_not_exist_is_left_out_and_said(spec):
     information = [0.1]
     expected_information = [0.1]
     enforce = ["penalty", "answer", "mask", "lagrangian"]
-    methods = ["a2c", "value-iteration", "value-kernels", "EJS"]
+    methods = ["ppo", "value-iteration", "value-kernels", "EJS"]
     """
-    cells, left_out = plan(spec(text))
-    found = {(cell.kind, cell.limit, cell.enforce, cell.policy) for cell in cells}
+    study = plan(spec(text))
+    left_out = study.left_out
+    found = {setting_of(cell) for cell in finite(study)}
     assert found == {
-        ("confidence", 0.8, "penalty", "agent"),
-        ("confidence", 0.8, "penalty", "value iteration"),
+        ("confidence", 0.8, "penalty", "ppo"),
+        ("confidence", 0.8, "penalty", "value-iteration"),
         ("confidence", 0.8, "penalty", "EJS"),
-        ("confidence", 0.8, "answer", "value iteration"),
-        ("information", 0.1, "mask", "agent"),
-        ("information", 0.1, "mask", "value iteration"),
+        ("confidence", 0.8, "answer", "value-iteration"),
+        ("information", 0.1, "mask", "ppo"),
+        ("information", 0.1, "mask", "value-iteration"),
         ("information", 0.1, "mask", "EJS"),
-        ("expected", 0.1, "lagrangian", "agent"),
-        ("expected", 0.1, "lagrangian", "value iteration"),
+        ("expected information", 0.1, "lagrangian", "ppo"),
+        ("expected information", 0.1, "lagrangian", "value-iteration"),
     }
     said = "\n".join(left_out)
     assert len(set(left_out)) == len(left_out)
     for sentence in (
         "confidence is not kept by mask or lagrangian, but by penalty or withhold or coarsen or answer or paper.",
         "expected information is not kept by penalty or answer or mask, but by lagrangian.",
-        "Answers need the method value-iteration, not a2c.",
+        "Answers need the method value-iteration, not ppo.",
         "A multiplier is learned, which EJS does not do.",
         "Value kernels go with withhold and coarsen, not with penalty.",
         "small.json: The confidence bound 0.5 is not above 0.5",
@@ -118,10 +125,14 @@ GOOD = 'problems = ["small.json"]\nconfidence = [0.8]\n'
         (GOOD + "steps = 2.5", "steps must be a whole number, at least 1, but is 2.5."),
         (GOOD + "rounds = 0", "rounds must be a whole number, at least 1"),
         (GOOD + "episodes = 1", "episodes must be a whole number, at least 2"),
-        (GOOD + 'methods = "a2c"', "methods must be a list of 'a2c', 'value-iteration', 'value-kernels', 'random sen"),
+        (GOOD + 'methods = "a2c"', "methods must be a list of 'ppo', 'a2c', 'value-iteration', 'value-kernels', 'ran"),
         (GOOD + 'methods = ["dqn"]', "but is ['dqn']."),
         (GOOD + "methods = []", "methods must be a list"),
-        (GOOD + 'recipes = ["own"]', "recipes must be a list of 'default', 'paper'"),
+        (GOOD + 'methods = ["a2c"]\nrecipes = ["default"]', 'recipes is no key any more. Write methods = ["ppo"] for'),
+        (GOOD + "grid = [1]", "grid must be one or more tables [[grid]], but is [1]."),
+        (GOOD + "[[grid]]\nseeds = 2\n[[grid]]\nproblems = []", "sweep.toml, grid 2 has the unknown key 'problems'"),
+        (GOOD + "[[grid]]\nsteps = 0", "sweep.toml, grid 1: steps must be a whole number, at least 1, but is 0."),
+        (GOOD + 'page = "own"', "page must be one of 'sweep', 'synthetic', 'recordings', but is 'own'."),
         (GOOD + 'enforce = ["hope"]', "enforce must be a list of 'penalty', 'withhold'"),
         (GOOD + "error_penalty = [0]", "error_penalty must be a list of numbers above 0, but is [0]."),
         (GOOD + "error_penalty = 50", "error_penalty must be a list of numbers"),
@@ -149,18 +160,20 @@ def test_the_example_of_the_guide_is_ten_lines_and_can_be_planned(spec, tmp_path
     assert example is not None
     assert len(example[1].splitlines()) == 10
     (tmp_path / "small.json").rename(tmp_path / "kitchen.json")
-    cells, left_out = plan(spec(example[1]))
+    study = plan(spec(example[1]))
     # Two problems, two prices, three seeds; five bounds kept in two ways and three in one, each by three methods.
-    assert len(cells) == 2 * 2 * 3 * (5 * 2 + 3) * 3
-    assert len(left_out) == 2
+    assert len(finite(study)) == 2 * 2 * 3 * (5 * 2 + 3) * 3
+    assert len(study.left_out) == 2
 
 
 def test_no_bound_is_asked_for_by_name(spec):
-    cells, left_out = plan(
-        spec('problems = ["small.json"]\nconfidence = [0.8]\nunbounded = true\nenforce = ["coarsen"]')
-    )
-    assert left_out == []
-    assert [(cell.bound, cell.enforce) for cell in cells] == [("L_B 0.8", "coarsen"), ("no bound", "penalty")]
+    study = plan(spec('problems = ["small.json"]\nconfidence = [0.8]\nunbounded = true\nenforce = ["coarsen"]'))
+    cells = finite(study)
+    assert study.left_out == []
+    assert [setting_of(cell)[:3] for cell in cells] == [
+        ("confidence", 0.8, "coarsen"),
+        ("unbounded", None, "penalty"),
+    ]
     assert cells[1].task.bound == Unbounded()
     # As long as episodes with a bound may be, unlike the ten readings without protection.
     assert cells[1].task.horizon == cells[0].task.horizon
@@ -174,3 +187,66 @@ def test_nothing_left_is_an_error(spec):
 def test_a_missing_file_is_said(tmp_path):
     with pytest.raises(InputError, match="Cannot read the sweep file"):
         read_spec(tmp_path / "none.toml")
+
+
+def test_a_grid_has_what_stands_above_it_and_its_own(spec):
+    text = """
+    problems = ["small.json"]
+    seeds = 2
+    episodes = 1000
+    [[grid]]
+    confidence = [0.8]
+    methods = ["EJS"]
+    [[grid]]
+    confidence = [0.7]
+    methods = ["value-kernels"]
+    enforce = ["coarsen"]
+    seeds = [5]
+    episodes = 250
+    """
+    found = [(*setting_of(cell), cell.seed, cell.episodes) for cell in finite(plan(spec(text)))]
+    assert found == [
+        ("confidence", 0.8, "penalty", "EJS", 0, 1000),
+        ("confidence", 0.7, "coarsen", "value-kernels", 5, 250),
+        ("confidence", 0.8, "penalty", "EJS", 1, 1000),
+    ]
+
+
+def test_one_cell_is_not_asked_for_with_two_efforts(spec):
+    text = 'problems = ["small.json"]\nconfidence = [0.8]\nmethods = ["EJS"]\n'
+    assert len(finite(plan(spec(text + "[[grid]]\nseeds = 1\n[[grid]]\nseeds = 2")))) == 2
+    with pytest.raises(InputError, match=r"two grids ask for .* with different efforts"):
+        plan(spec(text + "[[grid]]\nseeds = 1\n[[grid]]\nepisodes = 10"))
+
+
+def test_other_efforts_replace_those_of_the_file_and_shares_of_episodes_stay():
+    path = SHIPPED / "synthetic.toml"
+    study = plan(read_spec(path, given={"seeds": 2, "steps": 100, "episodes": 64}))
+    assert {cell.effort for cell in finite(study) if cell.setting.method.name == "ppo"} == {4096}
+    assert {(cell.setting.method.name, cell.episodes) for cell in finite(study) if cell.episodes != 64} == {
+        ("value-kernels", 16),
+        ("lower bound", 2),
+    }
+    seeds = {(cell.setting.method.name, cell.seed) for cell in finite(study) if cell.seed > 0}
+    assert seeds == {("ppo", 1)}
+
+
+def test_what_is_not_a_policy_or_keeps_nothing_is_for_what_it_is_for(spec):
+    text = """
+    problems = ["small.json"]
+    confidence = [0.8]
+    unbounded = true
+    enforce = ["penalty", "coarsen"]
+    methods = ["no protection", "lower bound"]
+    """
+    study = plan(spec(text))
+    assert [setting_of(cell) for cell in finite(study)] == [
+        ("confidence", 0.8, "penalty", "lower bound"),
+        ("unbounded", None, "penalty", "no protection"),
+        ("unbounded", None, "penalty", "lower bound"),
+    ]
+    assert study.left_out == [
+        "Without protection no bound is kept: 'no protection' goes with unbounded = true.",
+        "A lower bound is computed under penalty, not under coarsen.",
+    ]
+    assert finite(study)[1].task.horizon == 10

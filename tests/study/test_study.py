@@ -7,66 +7,94 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from reticent import __version__
-from reticent.report.page import write_report
+from reticent.policy.heuristics import BASELINES
+from reticent.report.results import read_results
 from reticent.report.tables import summary
-from reticent.study.cell import AGENT, FLOOR, NO_PROTECTION, Cell, flat
-from reticent.study.run import run_study, write_results
-from reticent.study.synthetic import CONFIDENCES, EXTRAS, INFORMATION_BITS, LIMITS, QUICK_EXTRAS, Setting, plan
+from reticent.report.write import write_report
+from reticent.study.plan import plan
+from reticent.study.run import Done, on_all_cores, prepare, run_study
+from reticent.study.saved import Store
+from reticent.study.spec import SHIPPED, read_spec
+from tests.sweeps import finite, made_up
 
-TINY = Setting(seeds=2, steps=100, episodes=64, baselines=("one-step lookahead",), extras=EXTRAS)
+CONFIDENCES, INFORMATION_BITS = (0.6, 0.7, 0.8, 0.9, 0.99), (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
+LOOKAHEAD, ITERATION, KERNELS = "one-step lookahead", "value-iteration", "value-kernels"
+LIMITS = {"confidence": CONFIDENCES, "information": INFORMATION_BITS, "expected information": INFORMATION_BITS}
+# What goes beyond the paper, with its rounds.
+EXTRAS = {
+    ("confidence", "withhold", LOOKAHEAD): 0,
+    ("confidence", "coarsen", LOOKAHEAD): 0,
+    ("confidence", "withhold", ITERATION): 200,
+    ("confidence", "coarsen", ITERATION): 250,
+    ("confidence", "coarsen", KERNELS): 160,
+    ("confidence", "answer", ITERATION): 300,
+    ("confidence", "penalty", ITERATION): 300,
+    ("confidence", "penalty", "lower bound"): 80,
+    ("information", "mask", ITERATION): 200,
+    ("expected information", "lagrangian", ITERATION): 300,
+}
+
+
+def tiny(name):
+    return plan(read_spec(SHIPPED / f"{name}.toml", given={"seeds": 2, "steps": 100, "episodes": 64}))
+
+
+def columns(cell):
+    row = cell.identity()
+    return tuple(row[name] for name in ("bound", "enforcement", "method", "limit"))
+
+
+def save(study, out):
+    """The rows of finished cells, with made-up numbers."""
+    prepare(study, out)
+    for cell in finite(study):
+        Store(out).write(cell, made_up(cell))
 
 
 def test_the_plan_has_every_panel():
-    cells = plan(TINY)
+    cells = finite(tiny("synthetic"))
     names = [cell.name for cell in cells]
     assert len(set(names)) == len(names)
-    agents = {(cell.kind, cell.limit) for cell in cells if cell.policy == AGENT}
-    assert agents == {("confidence", x) for x in CONFIDENCES} | {("information", x) for x in INFORMATION_BITS}
-    assert len({cell.error_penalty for cell in cells if cell.limit == 1.0}) == 6
-    planned = {(cell.kind, cell.enforce, cell.policy, cell.limit) for cell in cells}
-    assert {(*extra, limit) for extra in EXTRAS for limit in LIMITS[extra[0]]} <= planned
-    assert sum(cell.policy == NO_PROTECTION for cell in cells) == 1
-
-
-def _row(cell: Cell) -> dict:
-    """A finished cell as `run_cell` saves it, with made-up numbers."""
-    number = {"value": 0.5, "low": 0.4, "high": 0.6, "interval": "normal"}
-    measures = ("cost", "releases", "confidence_useful", "accuracy_useful", "accuracy_secret", "violation_rate")
-    measures += ("spent_bits", "cost_without_penalty")
-    if cell.policy == FLOOR:
-        measures = ("cost",)
-    return {
-        **cell.identity(),
-        "version": __version__,
-        "make_seconds": 1.0,
-        "evaluate_seconds": 1.0,
-        "evaluation": dict.fromkeys(measures, number),
-    }
+    planned = {columns(cell): cell for cell in cells}
+    kept = {"confidence": "penalty", "information": "mask"}
+    agents = {key for key in planned if key[2] == "ppo"}
+    assert agents == {(bound, enforce, "ppo", x) for bound, enforce in kept.items() for x in LIMITS[bound]}
+    for baseline in BASELINES:
+        assert {(bound, enforce, baseline, x) for bound, enforce in kept.items() for x in LIMITS[bound]} <= set(planned)
+    trade_off = [cell for cell in cells if columns(cell) == ("information", "mask", "ppo", 1.0)]
+    assert {cell.setting.error_penalty for cell in trade_off} == {5.0, 10.0, 20.0, 50.0, 100.0, 200.0}
+    for extra, rounds in EXTRAS.items():
+        assert {planned[*extra, limit].effort for limit in LIMITS[extra[0]]} == {rounds}
+    assert [columns(cell) for cell in cells if cell.setting.method.name == "no protection"] == [
+        ("unbounded", "penalty", "no protection", None)
+    ]
+    # Two seeds of the agent under 11 bounds and 5 other prices, the others once.
+    baselines = 11 * len(BASELINES)
+    assert len(cells) == 2 * (11 + 5) + baselines + sum(len(LIMITS[bound]) for bound, *_ in EXTRAS) + 1
 
 
 def test_finished_cells_are_not_run_again_and_only_missing_ones_are(tmp_path):
-    (tmp_path / "cells").mkdir()
-    cells = plan(TINY)
-    for cell in cells:
-        (tmp_path / "cells" / f"{cell.name}.json").write_text(json.dumps(_row(cell)))
-    other = replace(cells[0], episodes=32)
+    study = tiny("synthetic")
+    save(study, tmp_path)
+    [free] = [cell for cell in finite(study) if cell.setting.method.name == "no protection"]
+    other = replace(free, episodes=32)
     # Damaged files of finished cells count as missing; this one is also of the cell that changed.
-    (tmp_path / "cells" / f"{other.name}.json").write_text("[]")
-    told = []
-    run_study([other, *cells[1:]], tmp_path, "Tiny", lambda cell, was_there: told.append((cell, was_there)))
-    assert [cell for cell, was_there in told if not was_there] == [other]
-    results = pl.read_parquet(tmp_path / "results.parquet")
-    assert len(results) == len(cells)
+    Store(tmp_path).path(other).write_text("[]")
+    changed = replace(study, cells=[other if cell is free else cell for cell in finite(study)])
+    events = list(run_study(changed, tmp_path, on_all_cores))
+    assert [event.cell for event in events if isinstance(event, Done) and not event.kept] == [other]
+    results = pl.read_parquet(tmp_path / "results" / "*.parquet")
+    assert len(results) == len(finite(study))
     # The cell that really ran: ten random readings name both values more often than not.
-    real = results.filter(pl.col("policy") == NO_PROTECTION)
+    real = results.filter(pl.col("method") == "no protection")
     assert real["releases"].item() == pytest.approx(10)
     assert real["accuracy_secret"].item() > 0.7
+    assert real["limit"].item() is None
 
 
 def test_the_report_is_one_self_contained_page(tmp_path):
-    rows = [_row(cell) for cell in plan(TINY)]
-    write_results(tmp_path, "A <tiny> study", [flat(row) for row in rows])
+    study = tiny("synthetic")
+    save(replace(study, spec=replace(study.spec, title="A <tiny> study")), tmp_path)
     page = write_report(tmp_path).read_text()
     assert "A &lt;tiny&gt; study" in page
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
@@ -74,12 +102,20 @@ def test_the_report_is_one_self_contained_page(tmp_path):
     assert page.count("<figure>") == 13
     # Only what holds by construction may be called certain; these numbers are made up, so nothing costs less.
     assert not re.search("for certain|costs less|as in the paper", markup + json.dumps(charts(page)))
+    # What each enforcement promises, in its own words.
+    for cell in finite(study):
+        assert cell.setting.enforcement.promised in markup
     figures = {path.name for path in (tmp_path / "figures").iterdir()}
     assert {"synthetic.png", "synthetic.svg", "guarantee.png", "trade_off.png", "confidence_time.svg"} <= figures
-    table = summary(pl.read_parquet(tmp_path / "results.parquet"))
-    assert len(table) == 11 * 2 + sum(len(LIMITS[kind]) for kind, _, _ in EXTRAS) + 1
-    # The floor has a cost and nothing else.
-    assert set(table.filter(pl.col("policy") == FLOOR)["releases"]) == {"-"}
+    table = summary(read_results(tmp_path).rows)
+    assert len(table) == 11 * (1 + len(BASELINES)) + sum(len(LIMITS[bound]) for bound, *_ in EXTRAS) + 1
+    # The agent comes first, what is never crossed last.
+    assert table[0][:3] == ["L_B 0.6", "penalty", "PPO"]
+    kept = [enforcement for bound, enforcement, *_ in table if bound == "L_B 0.6"]
+    assert set(kept[: kept.index("answer")]) == {"penalty"}
+    assert set(kept[kept.index("answer") :]) == {"answer", "coarsen", "withhold"}
+    # The lower bound has a cost and nothing else.
+    assert {row[4] for row in table if row[2] == "certified lower bound"} == {"-"}
 
 
 def charts(page: str) -> dict:
@@ -91,6 +127,6 @@ def charts(page: str) -> dict:
 
 def test_a_quick_study_leaves_out_what_it_cannot_compare(tmp_path, monkeypatch):
     # Pictures take most of the time, and are looked at above.
-    monkeypatch.setattr("reticent.report.page.save_figures", lambda *_: None)
-    write_results(tmp_path, "Quick", [flat(_row(cell)) for cell in plan(replace(TINY, extras=QUICK_EXTRAS))])
+    monkeypatch.setattr("reticent.report.write.save_figures", lambda *_: None)
+    save(tiny("demo"), tmp_path)
     assert write_report(tmp_path).read_text().count("<figure>") == 12

@@ -8,10 +8,15 @@ import polars as pl
 import pytest
 
 from reticent.errors import InputError
+from reticent.problem.bound import Confidence
+from reticent.problem.enforcement import Penalty
 from reticent.problem.synthetic import two_binary_sensors
-from reticent.study.cell import Cell, Problem
-from reticent.study.run import Done, Running, write_results
-from reticent.study.sweep import prepare, read_sweep, run_sweep
+from reticent.study.cell import Setting
+from reticent.study.finite import FiniteCell, FiniteProblem
+from reticent.study.method import METHODS
+from reticent.study.plan import plan
+from reticent.study.run import Done, Running, prepare, run_study
+from reticent.study.spec import read_spec
 from tests.sweeps import made_up, pretend
 
 
@@ -21,7 +26,7 @@ def sweep(tmp_path):
     (tmp_path / "p.json").write_text(json.dumps(two_binary_sensors().to_json()))
     path = tmp_path / "four.toml"
     path.write_text('problems = ["p.json"]\nconfidence = [0.7, 0.8]\nmethods = ["EJS"]\nseeds = 2\n')
-    return read_sweep(path)
+    return plan(read_spec(path))
 
 
 def table(out):
@@ -32,7 +37,7 @@ def test_a_row_can_be_read_as_soon_as_its_cell_is_done(sweep, tmp_path):
     out = tmp_path / "out"
     assert prepare(sweep, out) == 0
     done = 0
-    for event in run_sweep(sweep, out, pretend):
+    for event in run_study(sweep, out, pretend):
         if isinstance(event, Done):
             done += 1
             rows = table(out)
@@ -46,8 +51,8 @@ def test_a_row_can_be_read_as_soon_as_its_cell_is_done(sweep, tmp_path):
     assert rows["accuracy_per_secret"].dtype == pl.List(pl.Float64)
     assert set(rows["problem"]) == {"p.json"}
     provenance = json.loads((out / "provenance.json").read_text())
-    assert provenance["sweep"]["cells"] == 4
-    assert "seeds = 2" in provenance["sweep"]["spec"]
+    assert provenance["cells"] == 4
+    assert "seeds = 2" in provenance["spec"]
 
 
 def test_an_interrupted_sweep_goes_on_where_it_was(sweep, tmp_path):
@@ -64,17 +69,17 @@ def test_an_interrupted_sweep_goes_on_where_it_was(sweep, tmp_path):
 
     prepare(sweep, tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        list(run_sweep(sweep, tmp_path, interrupted))
+        list(run_study(sweep, tmp_path, interrupted))
     assert ended == [True]
     assert len(table(tmp_path)) == 2
     # A file that was being written, and one that is damaged, do not count.
     (tmp_path / "results" / "half.parquet.writing").write_bytes(b"PAR1")
     next(iter((tmp_path / "results").glob("*.parquet"))).write_bytes(b"PAR1")
     assert prepare(sweep, tmp_path) == 1
-    events = list(run_sweep(sweep, tmp_path, pretend))
+    events = list(run_study(sweep, tmp_path, pretend))
     assert [event.kept for event in events if isinstance(event, Done)] == [True, False, False, False]
     assert len(table(tmp_path)) == 4
-    assert not any(isinstance(event, Running) for event in run_sweep(sweep, tmp_path, pretend))
+    assert not any(isinstance(event, Running) for event in run_study(sweep, tmp_path, pretend))
 
 
 def test_who_stops_listening_ends_the_workers(sweep, tmp_path):
@@ -86,27 +91,33 @@ def test_who_stops_listening_ends_the_workers(sweep, tmp_path):
         finally:
             ended.append(True)
 
-    events = run_sweep(sweep, tmp_path, watched)
+    events = run_study(sweep, tmp_path, watched)
     next(events)
     events.close()
     assert ended == [True]
 
 
 def test_results_of_another_spec_do_not_mix_in(sweep, tmp_path):
-    list(run_sweep(sweep, tmp_path, pretend))
+    prepare(sweep, tmp_path)
+    list(run_study(sweep, tmp_path, pretend))
     fewer = replace(sweep, cells=[replace(sweep.cells[0], episodes=10), *sweep.cells[1:3]])
     assert prepare(fewer, tmp_path) == 2
     assert len(table(tmp_path)) == 2
     assert len(list((tmp_path / "set-aside").iterdir())) == 2
-    assert sum(isinstance(event, Done) and not event.kept for event in run_sweep(fewer, tmp_path, pretend)) == 1
+    assert sum(isinstance(event, Done) and not event.kept for event in run_study(fewer, tmp_path, pretend)) == 1
     assert sorted(table(tmp_path)["episodes"]) == [10, 100_000, 100_000]
 
 
 def test_the_folder_of_a_study_is_left_alone(sweep, tmp_path):
-    write_results(tmp_path, "A study", [{"cost": 1.0}])
+    prepare(replace(sweep, spec=replace(sweep.spec, page="synthetic")), tmp_path)
+    before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match="holds another study"):
         prepare(sweep, tmp_path)
-    assert not (tmp_path / "results").exists()
+    assert sorted(tmp_path.rglob("*")) == before
+    # So is one that an older version has made.
+    (tmp_path / "provenance.json").write_text('{"title": "Sweep", "sweep": {}}')
+    with pytest.raises(InputError, match="holds another study"):
+        prepare(sweep, tmp_path)
 
 
 def test_a_worker_of_another_version_is_refused(sweep, tmp_path):
@@ -114,18 +125,19 @@ def test_a_worker_of_another_version_is_refused(sweep, tmp_path):
         del out
         yield Done(cells[0], {**made_up(cells[0]), "version": "0.0.1"})
 
+    prepare(sweep, tmp_path)
     with pytest.raises(InputError, match=r"A worker has reticent 0.0.1, but this is"):
-        list(run_sweep(sweep, tmp_path, older))
+        list(run_study(sweep, tmp_path, older))
     assert not list((tmp_path / "results").iterdir())
 
 
 def test_the_problem_travels_with_its_cell():
-    problem = Problem.of("p.json", two_binary_sensors())
-    cell = Cell("EJS", "confidence", 0.8, "penalty", 50.0, 0, 0, 10, problem=problem)
+    problem = FiniteProblem.of("p.json", two_binary_sensors())
+    cell = FiniteCell(problem, Setting(Confidence(0.8), Penalty(), METHODS["EJS"], 50.0), 0, 0, 10)
     there = pickle.loads(pickle.dumps(cell))
     assert (there, hash(there)) == (cell, hash(cell))
     assert (there.task.model.channel == problem.model.channel).all()
     # Content, not the name, tells problems apart.
-    changed = replace(cell, problem=Problem.of("p.json", replace(problem.model, sensors=("left", "right"))))
+    changed = replace(cell, problem=FiniteProblem.of("p.json", replace(problem.model, sensors=("left", "right"))))
     assert changed != cell
     assert changed.name != cell.name

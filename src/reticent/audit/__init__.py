@@ -1,1 +1,1 @@
-"""What leaks, and what it buys."""
+"""Audits: what attackers learn from releases, and at what utility."""

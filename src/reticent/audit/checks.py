@@ -1,4 +1,4 @@
-"""Checks of what must hold where the true model is known, or where a bound is claimed."""
+"""Checks that must pass where the true model is known, or where a bound is claimed."""
 
 from collections.abc import Iterator
 

@@ -14,7 +14,7 @@ import numpy as np
 from reticent.audit.measures import Resampler, balanced
 from reticent.audit.posterior import Posterior, posterior_of
 from reticent.audit.traces import Traces
-from reticent.estimate import Estimate
+from reticent.evaluate.estimate import Estimate
 from reticent.policy.heuristics import BASELINES, threshold_rules
 from reticent.problem.bound import Unbounded
 from reticent.problem.enforcement import Penalty

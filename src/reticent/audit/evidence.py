@@ -11,7 +11,7 @@ from reticent.audit.findings import EVERYTHING, NOTHING_LEARNED, Attack, Fitted,
 from reticent.audit.measures import Judged, Resampler, balanced, errors_from_zero, gained_bits, judged
 from reticent.audit.posterior import Posterior, concatenated
 from reticent.audit.traces import Traces
-from reticent.estimate import CONFIDENCE_LEVEL, Estimate
+from reticent.evaluate.estimate import CONFIDENCE_LEVEL, Estimate
 
 MOMENTS = (1, 2, 3, 5, 10, 20, 50)
 Parts = list[tuple[Attacker, Traces]]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from reticent.audit.measures import Named
-from reticent.estimate import Estimate
+from reticent.evaluate.estimate import Estimate
 
 # What an attacker was trained on: traces of the audited system, traces of random sensors, or nothing (exact Bayes).
 Fitted = Literal["own", "random", "model"]

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from reticent.audit.measures import Resampler
-from reticent.estimate import Estimate
-from reticent.problem.model import ReleaseModel
+from reticent.evaluate.estimate import Estimate
+from reticent.problem.model import Model
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ChannelLeakage:
     maximal_bits: float
 
 
-def channel_leakage(model: ReleaseModel) -> list[ChannelLeakage]:
+def channel_leakage(model: Model) -> list[ChannelLeakage]:
     """One reading of each sensor."""
     prior = model.prior.sum(1)
     possible = prior > 0

@@ -5,7 +5,7 @@ import numpy as np
 from reticent.audit.evidence import Evidence
 from reticent.audit.findings import Linked, title
 from reticent.audit.measures import LEAST_BELIEF
-from reticent.estimate import rate
+from reticent.evaluate.estimate import rate
 
 
 def linked(found: Evidence) -> Linked | None:

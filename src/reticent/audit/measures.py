@@ -19,7 +19,7 @@ from scipy import stats
 
 from reticent.audit.posterior import Posterior
 from reticent.audit.traces import Traces
-from reticent.estimate import CONFIDENCE_LEVEL, Estimate, rate
+from reticent.evaluate.estimate import CONFIDENCE_LEVEL, Estimate, rate
 
 # As many draws as fit into this many numbers: few units need percentiles far out, and are cheap to draw.
 DRAWN_NUMBERS, FEWEST_DRAWS, MOST_DRAWS = 2**23, 400, 10_000
@@ -114,9 +114,9 @@ class Named:
     """How well a label is named at one moment. All are estimates.
 
     `accuracy` is of the likeliest class. `balanced` is the mean over classes, by a guess that counts rare classes like
-    frequent ones, as is `per_class`. `confidence` is the mean of the largest belief: equal to `accuracy` if the
-    belief is honest. `bits` is H(label) minus the attacker's cross-entropy: a lower bound on the information that the
-    traces hold, because another attacker may know more.
+    frequent ones, as is `per_class`. `confidence` is the mean of the largest belief: equal to `accuracy` if beliefs are
+    calibrated. `bits` is H(label) minus the attacker's cross-entropy: a lower bound on the information that the traces
+    hold, because another attacker may know more.
     """
 
     accuracy: Estimate

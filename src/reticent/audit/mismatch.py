@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import update
 from reticent.errors import InputError
-from reticent.estimate import Estimate, mean, rate
+from reticent.evaluate.estimate import Estimate, mean, rate
 from reticent.evaluate.evaluation import check_episodes
 from reticent.policy.policy import Policy
 from reticent.process.process import Process

@@ -1,4 +1,4 @@
-"""Which attackers are tried, from all to those that are cheap enough for every part of the traces."""
+"""Panels of attackers: all of them, or those cheap enough for every part of the traces."""
 
 from collections.abc import Callable
 

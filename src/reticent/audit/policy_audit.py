@@ -24,12 +24,12 @@ from reticent.audit.verdict import Audit
 from reticent.data.episodes import episodes_of
 from reticent.data.readings import Readings
 from reticent.errors import InputError
-from reticent.estimate import Estimate
+from reticent.evaluate.estimate import Estimate
 from reticent.policy.answer import Answer
 from reticent.policy.policy import FixedSensor, NoProtection, Policy
 from reticent.problem.bound import Unbounded
+from reticent.problem.codebook import Codebook
 from reticent.problem.enforcement import Penalty
-from reticent.problem.fit import Codebook
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.process.rollout import Episode

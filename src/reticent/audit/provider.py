@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from reticent.audit.traces import Traces
 from reticent.belief.filter import Filter
-from reticent.belief.learn import Examples
+from reticent.belief.training import Examples
 from reticent.errors import InputError
 from reticent.types import Array, Belief
 

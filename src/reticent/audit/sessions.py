@@ -5,8 +5,8 @@ session k says on its own, from the prior on,
 
     P(s | all sessions)  is proportional to  p(s) prod_k beta_k(s) / p(s).
 
-Where every session is forgotten, that may cross a bound which no session crosses. Where the belief and the ledger are
-carried into the next session, the process keeps its bound over all of them.
+Where every session is forgotten, that may cross a bound which no session crosses. Where the belief and the information
+spent are carried into the next session, the process keeps its bound over all of them.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import normalise, secret_marginal
 from reticent.errors import InputError
-from reticent.estimate import Estimate, mean, rate
+from reticent.evaluate.estimate import Estimate, mean, rate
 from reticent.evaluate.evaluation import check_episodes
 from reticent.policy.policy import Policy
 from reticent.process.process import Process, Refusal, State, Transition
@@ -35,10 +35,10 @@ class AfterSessions:
     """What the adversary knows of people after so many sessions.
 
     `confidence` is the mean of its max_s P(s) at the end of the last session, `highest_confidence` the largest of any
-    person at any moment so far. `accuracy_useful` is of the last session's useful value. `spent_bits` is the ledger of
-    all sessions; where sessions are forgotten it is the sum of what each says on its own, on average at least what
-    they say together. `violation_rate` counts people over the bound at any moment so far: the adversary's confidence,
-    or the ledger. A bound on average has none.
+    person at any moment so far. `accuracy_useful` is of the last session's useful value. `spent_bits` is the
+    information spent in all sessions; where sessions are forgotten it is the sum of what each says on its own, on
+    average at least what they say together. `violation_rate` counts people over the bound at any moment so far: in the
+    adversary's confidence, or in the information spent. A bound on average has none.
     """
 
     sessions: int
@@ -60,8 +60,8 @@ def repeated_sessions(
 ) -> list[AfterSessions]:
     """What is known after 1, 2, ... sessions of as many people as `episodes`. Deterministic given the seed.
 
-    `carried`: a session starts from the belief in the secret and the ledger where the one before ended. Else all start
-    from the prior.
+    `carried`: a session starts from the belief in the secret and the information spent where the one before
+    ended. Else all start from the prior.
     """
     check_episodes(episodes)
     if not isinstance(process.source, FromModel):
@@ -78,7 +78,7 @@ def repeated_sessions(
 
 
 class SessionEnd(eqx.Module):
-    """The end of a session: the adversary's belief, its highest confidence so far, the ledger so far, the truth."""
+    """The end of a session: the adversary's belief, its highest confidence so far, the information spent, the truth."""
 
     belief: Belief
     highest_confidence: Scalar
@@ -169,7 +169,7 @@ def _known(person: Person, transition: Transition) -> SessionEnd:
 def _next_start(
     process: Process, carried: Flag, forgotten: Forgotten, end: SessionEnd
 ) -> tuple[Belief, Scalar, Forgotten]:
-    """The belief and ledger that the next session starts from, and what they leave out."""
+    """The belief and the information spent that the next session starts from, and what they leave out."""
     prior = secret_marginal(process.prior)
     # A secret that never occurs stays at probability zero.
     odds = secret_marginal(end.belief) / jnp.where(prior > 0, prior, 1.0)

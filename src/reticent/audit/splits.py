@@ -1,4 +1,4 @@
-"""Who is judged by attackers that learned from whom."""
+"""Splits of people or episodes into those that attackers learn from and those they are judged on."""
 
 import numpy as np
 from jaxtyping import Bool, Int

@@ -21,7 +21,7 @@ from reticent.audit.trace_rows import STOP, traces_of
 from reticent.audit.traces import Traces
 from reticent.data.readings import Readings
 from reticent.errors import InputError
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.process.rollout import Episode, Sent
@@ -97,7 +97,7 @@ class TraceFile:
     notes: tuple[str, ...]
 
 
-def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, seed: int = 0) -> TraceFile:
+def read_traces(path: Path, episodes: int, model: Model | None = None, seed: int = 0) -> TraceFile:
     """About so many episodes of a file, or all of fewer. `model`, or that of the file itself, is for exact Bayes."""
     try:
         return _read(path, episodes, model, seed)
@@ -106,7 +106,7 @@ def read_traces(path: Path, episodes: int, model: ReleaseModel | None = None, se
         raise InputError(f"Cannot read {str(path)!r} as {kind}: {error}. See `reticent docs traces`.") from error
 
 
-def _read(path: Path, episodes: int, model: ReleaseModel | None, seed: int) -> TraceFile:
+def _read(path: Path, episodes: int, model: Model | None, seed: int) -> TraceFile:
     table, task = _with_times(_scanned(path)), None
     if path.suffix.lower() not in (".csv", *JSON_LINES):
         task = _task(path)

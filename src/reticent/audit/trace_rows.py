@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from reticent.audit.traces import PADDING, Names, Traces, padded_rows
 from reticent.errors import InputError
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 
 STOP = "stop"
 # More different symbols than this are measurements, and belong into `reading`.
@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 2**16
 LARGEST_READING = 1e100
 
 
-def traces_of(rows: pl.DataFrame, said: str, model: ReleaseModel | None) -> Traces:
+def traces_of(rows: pl.DataFrame, said: str, model: Model | None) -> Traces:
     """The traces that a table of this form holds, sorted by episode and step."""
     symbols = _symbols(rows, model) if said == "symbol" else ()
     rows = rows.with_columns(pl.col("sensor", "secret", "useful", *(["symbol"] if said == "symbol" else [])).cast(str))
@@ -118,7 +118,7 @@ def _numbered(people: pl.Series) -> Int[np.ndarray, " N"]:
 
 
 def likelihoods(
-    model: ReleaseModel,
+    model: Model,
     sensor: Int[np.ndarray, " R"],
     symbol: Int[np.ndarray, " R"],
     chances: Float[np.ndarray, "R Z"] | None,
@@ -163,7 +163,7 @@ def _values(column: pl.Series) -> tuple[str, ...]:
     return tuple(column.unique().sort().to_list())
 
 
-def _symbols(rows: pl.DataFrame, model: ReleaseModel | None) -> tuple[str, ...]:
+def _symbols(rows: pl.DataFrame, model: Model | None) -> tuple[str, ...]:
     """Those of the model first; those that the table says it may hold, or does hold, after them."""
     spoken = rows.filter(pl.col("sensor").cast(str) != STOP)["symbol"]
     if spoken.null_count():
@@ -184,7 +184,7 @@ def _symbols(rows: pl.DataFrame, model: ReleaseModel | None) -> tuple[str, ...]:
     return (*model.symbols, *others)
 
 
-def _chances(column: pl.Series, model: ReleaseModel) -> Float[np.ndarray, "R Z"]:
+def _chances(column: pl.Series, model: Model) -> Float[np.ndarray, "R Z"]:
     """The public rule of each release: a chance for every symbol of the model."""
     chances = _lists(column, "chances", len(model.symbols)).astype(np.float64)
     if (chances < 0).any() or (chances > 1 + 1e-9).any():

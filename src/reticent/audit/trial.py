@@ -18,6 +18,8 @@ from reticent.audit.traces import Traces
 
 # Shares of the training episodes in learning curves, and the fewest episodes of a point.
 CURVE, FEWEST_LEARNED = (0.1, 0.3), 20
+# A quick audit looks at no more.
+QUICK_EPISODES = 4_000
 # Traces to train on, traces to test on.
 Fold = tuple[Traces, Traces]
 

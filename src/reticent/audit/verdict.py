@@ -1,4 +1,4 @@
-"""All that an audit has found, and the verdict in words: whether it leaks, how much, and where."""
+"""Everything an audit found, and the verdict in words: whether it leaks, how much, and where."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -19,7 +19,7 @@ from reticent.audit.findings import (
 )
 from reticent.audit.leakage import ChannelLeakage, PolicyLeakage
 from reticent.audit.measures import Bin
-from reticent.estimate import Estimate
+from reticent.evaluate.estimate import Estimate
 
 # Of fewer people no statement about others is made.
 ENOUGH_PEOPLE = 10
@@ -49,7 +49,7 @@ class Audit:
     `guess_secret` and `guess_useful` are what guessing gives: one over the number of classes that were judged.
     `headline` is the balanced accuracy on the secret of `strongest`, the best of all `contenders`: every attacker,
     every observer, every part of the traces and every size of what was learned from. Its interval holds for all of
-    them at once (Bonferroni): whoever comes out strongest was also lucky. `surest` gains clearly more than no bits
+    them at once (Bonferroni): the strongest is partly so by chance. `surest` gains clearly more than no bits
     about the secret, also among all of them, if anybody does. `claimed`: somebody says that the limit is never reached.
     """
 

@@ -1,9 +1,5 @@
-"""What the provider knows.
+"""What the provider knows: exact and learned beliefs, and what one more release would tell it.
 
-Beliefs are kept in 64-bit floats, because a bound on them must not depend on rounding: importing this room
-switches JAX's 64-bit mode on. Networks stay in 32-bit floats explicitly.
+Functions take arrays of numpy or of JAX and compute in the namespace that the arrays name (`__array_namespace__`): one
+source for training and for the gateway. Filters are JAX.
 """
-
-import jax
-
-jax.config.update("jax_enable_x64", True)

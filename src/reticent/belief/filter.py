@@ -1,9 +1,14 @@
-"""Filters: what the provider makes of what it is sent. Exact and learned beliefs behind one interface."""
+"""Filters: how the provider updates its belief. Exact and learned beliefs behind one interface.
+
+Beliefs are kept in 64-bit floats, because a bound on them must not depend on rounding: importing this module switches
+JAX's 64-bit mode on. Networks stay in 32-bit floats explicitly.
+"""
 
 import abc
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
@@ -13,6 +18,8 @@ from reticent.belief.prospect import EstimatedProspect, ExactProspect
 from reticent.errors import InputError
 from reticent.problem.bound import Prospect
 from reticent.types import Array, Belief, Channel, Flag, Index, Kernels, PerSensor, PRNGKey, Scalar
+
+jax.config.update("jax_enable_x64", True)
 
 # What a filter carries from step to step: arrays in some structure of its own.
 Memory = Any
@@ -88,7 +95,7 @@ class ExactFilter(Filter):
 
     def prospect(self, key: PRNGKey, memory: Belief, spent_bits: Scalar, kernels: Kernels | None) -> ExactProspect:
         del key
-        return ExactProspect(memory, spent_bits, self.emissions(kernels))
+        return ExactProspect(memory, spent_bits, self.channel, kernels)
 
     def said_bits(self, before: Prospect, sensor: Index, after: Belief) -> Scalar:
         del after

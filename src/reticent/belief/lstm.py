@@ -7,8 +7,8 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import normalise, secret_marginal
 from reticent.belief.filter import LearnedFilter, Reading
-from reticent.belief.generator import ReadingLaw
 from reticent.belief.information import NATS_PER_BIT, entropy_bits
+from reticent.belief.observation_model import ReadingLaw
 from reticent.belief.prospect import EstimatedProspect
 from reticent.types import Array, Belief, Flag, Index, Kernels, PerSensor, PRNGKey
 
@@ -29,7 +29,7 @@ class LstmFilter(LearnedFilter):
     """Softmax over the hidden pairs of a two-layer LSTM. Before the first reading the belief is the prior.
 
     `look_back` feeds only the last few readings, as the paper does with two; by default the state carries on over all
-    of them. `law` and `twins` serve the estimate of information.
+    of them. `law` and `antithetic_pairs` serve the estimate of information.
     """
 
     prior: Belief
@@ -38,15 +38,21 @@ class LstmFilter(LearnedFilter):
     law: ReadingLaw | None
     sensors: int = eqx.field(static=True)
     look_back: int | None = eqx.field(static=True)
-    twins: int = eqx.field(static=True)
+    antithetic_pairs: int = eqx.field(static=True)
 
     def __init__(
-        self, prior: Belief, sensors: int, features: int, key: PRNGKey, look_back: int | None = None, twins: int = 1
+        self,
+        prior: Belief,
+        sensors: int,
+        features: int,
+        key: PRNGKey,
+        look_back: int | None = None,
+        antithetic_pairs: int = 1,
     ) -> None:
         *keys, head_key = jax.random.split(key, LAYERS + 1)
         sizes = [features + sensors, *[WIDTH] * (LAYERS - 1)]
         self.prior, self.law, self.sensors = jnp.asarray(prior), None, sensors
-        self.look_back, self.twins = look_back, twins
+        self.look_back, self.antithetic_pairs = look_back, antithetic_pairs
         self.layers = tuple(
             eqx.nn.LSTMCell(size, WIDTH, dtype=jnp.float32, key=k) for size, k in zip(sizes, keys, strict=True)
         )
@@ -113,7 +119,7 @@ class LstmFilter(LearnedFilter):
         The sum over the pairs is taken as it is, not over draws of them: the same mean with less noise.
         """
         assert self.law is not None
-        belief, readings = self.belief(memory), self.law.draw(key, self.twins)
+        belief, readings = self.belief(memory), self.law.draw(key, self.antithetic_pairs)
         sensors, secrets, useful, draws, features = readings.shape
 
         def named(sensor: Index, readings: Float[Array, "S U K D"]) -> Float[Array, "S U"]:

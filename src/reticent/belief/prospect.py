@@ -4,75 +4,78 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Inexact
 
-from reticent.belief.bayes import posteriors, secret_joint, secret_marginal, useful_joint
-from reticent.belief.information import entropy_bits, information_bits, secret_information_bits
+from reticent.belief.bayes import emitted, posteriors, secret_joint, secret_marginal, sent_joint, useful_joint
+from reticent.belief.information import entropy_bits, information_bits
 from reticent.errors import InputError
 from reticent.problem.bound import Knowledge, Prospect
-from reticent.types import Array, Belief, PerSensor, Scalar
+from reticent.types import Belief, Channel, Kernels, PerSensor, Scalar
 
 
 class Known(Knowledge):
     """The belief, the information spent, and what was said about the secret since the prior."""
 
-    def __init__(self, prior: Belief, belief: Belief, spent_bits: Scalar) -> None:
+    def __init__(self, prior: Belief, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> None:
         self.prior, self.belief, self.spent_bits = prior, belief, spent_bits
 
     @cached_property
-    def said_bits(self) -> Scalar:
+    def said_bits(self) -> Inexact[Any, "*N"]:
         """H_0 - H(beta_S): what was said about the secret by now, on average over all that leads to such beliefs."""
         return entropy_bits(secret_marginal(self.prior)) - entropy_bits(secret_marginal(self.belief))
 
 
 class ExactProspect(Prospect):
-    """By Bayes, from the law of what leaves the device."""
+    """By Bayes, from the channel and what is sent in place of readings."""
 
-    def __init__(self, belief: Belief, spent_bits: Scalar, emissions: Float[Array, "A S U Y"]) -> None:
-        self.belief, self.spent_bits, self.emissions = belief, spent_bits, emissions
-
-    @cached_property
-    def secret(self) -> Float[Array, "S A Y"]:
-        return secret_joint(self.belief, self.emissions)
+    def __init__(self, belief: Belief, spent_bits: Any, channel: Channel, kernels: Kernels | None) -> None:
+        self.belief, self.spent_bits, self._channel, self._kernels = belief, spent_bits, channel, kernels
 
     @cached_property
-    def useful(self) -> Float[Array, "U A Y"]:
+    def emissions(self) -> Float[Any, "A S U Y"]:
+        """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
+        return emitted(self._channel, self._kernels)
+
+    @cached_property
+    def secret(self) -> Float[Any, "S A Y"]:
+        return sent_joint(secret_joint(self.belief, self._channel), self._kernels)
+
+    @cached_property
+    def useful(self) -> Float[Any, "U A Y"]:
         """P(u, y) of each sensor."""
-        return useful_joint(self.belief, self.emissions)
+        return sent_joint(useful_joint(self.belief, self._channel), self._kernels)
 
     @cached_property
-    def law(self) -> Float[Array, "A Y"]:
+    def law(self) -> Float[Any, "A Y"]:
         return self.useful.sum(0)
 
     @cached_property
     def bits(self) -> PerSensor:
-        return secret_information_bits(self.belief, self.emissions)
+        return information_bits(secret_marginal(self.belief), self.secret)
 
     def bits_of(self, sensor: Any) -> Scalar:
         """Only that of one sensor: logarithms are most of the cost of a step."""
         return information_bits(secret_marginal(self.belief), self.secret[:, sensor])
 
     @cached_property
-    def everywhere(self) -> Bool[Array, " A"]:
-        return jnp.ones(len(self.emissions), bool)
+    def everywhere(self) -> Bool[Any, " A"]:
+        return self.belief.__array_namespace__().ones(len(self._channel), bool)
 
     @cached_property
     def movement(self) -> PerSensor:
-        apart = jnp.abs(self.emissions - self.law[:, None, None])
-        return 0.5 * jnp.sum(self.belief[None, :, :, None] * apart, axis=(1, 2, 3))
+        apart = abs(self.emissions - self.law[:, None, None])
+        return 0.5 * (self.belief[None, :, :, None] * apart).sum((1, 2, 3))
 
     @cached_property
-    def posteriors(self) -> Float[Array, "A Y S U"]:
+    def posteriors(self) -> Float[Any, "A Y S U"]:
         """The belief after each symbol; one of probability zero leaves it as it was."""
-        return jax.vmap(posteriors, (None, 0))(self.belief, self.emissions)[1]
+        return posteriors(self.belief, self.emissions)[1]
 
 
 class EstimatedProspect(Prospect):
     """Of a learned belief: the information is estimated where it is asked for, the law of readings is not known."""
 
-    def __init__(self, belief: Belief, spent_bits: Scalar, sensors: int, bits: Callable[[], PerSensor]) -> None:
+    def __init__(self, belief: Belief, spent_bits: Any, sensors: int, bits: Callable[[], PerSensor]) -> None:
         self.belief, self.spent_bits, self._sensors, self._bits = belief, spent_bits, sensors, bits
 
     @cached_property
@@ -80,19 +83,19 @@ class EstimatedProspect(Prospect):
         return self._bits()
 
     @property
-    def everywhere(self) -> Bool[Array, " A"]:
-        return jnp.ones(self._sensors, bool)
+    def everywhere(self) -> Bool[Any, " A"]:
+        return self.belief.__array_namespace__().ones(self._sensors, bool)
 
     @property
     def movement(self) -> PerSensor:
         raise InputError(NO_LAW)
 
     @property
-    def secret(self) -> Float[Array, "S A Y"]:
+    def secret(self) -> Float[Any, "S A Y"]:
         raise InputError(NO_LAW)
 
     @property
-    def law(self) -> Float[Array, "A Y"]:
+    def law(self) -> Float[Any, "A Y"]:
         raise InputError(NO_LAW)
 
 

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.arrays import read_arrays, write_arrays
-from reticent.belief.generator import ReadingLaw
 from reticent.belief.lstm import LstmFilter
+from reticent.belief.observation_model import ReadingLaw
 from reticent.errors import InputError
+from reticent.problem.array_file import read_arrays, write_arrays
 
 FORMAT = "reticent-provider-1"
 HEADER = "reticent"
@@ -24,7 +24,7 @@ def save_provider(path: Path, provider: LstmFilter) -> None:
         "sensors": provider.sensors,
         "features": provider.layers[0].input_size - provider.sensors,
         "look_back": provider.look_back,
-        "twins": provider.twins,
+        "antithetic_pairs": provider.antithetic_pairs,
         "law": provider.law is not None,
     }
     write_arrays(path, _named(provider), {HEADER: json.dumps(sizes)})

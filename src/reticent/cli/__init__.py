@@ -1,7 +1,7 @@
 """The command line: one frozen dataclass per command, one help line per field.
 
-Results go to stdout (with --json, one object), progress and notes to stderr (with --quiet, not at all). Bad input ends
-with one sentence and exit code 2. Heavy imports stay inside the commands, so that --help is quick.
+Results go to stdout (with --json, one object), progress and notes to stderr (with --quiet, not at all). Invalid
+input ends with one sentence and exit code 2. Heavy imports stay inside the commands, so that --help is quick.
 """
 
 import os
@@ -49,9 +49,9 @@ COMMANDS: dict[str, Any] = {
     "docs": Docs,
 }
 RESUMED = (Demo, Reproduce, SweepCommand, Train)
-DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service learns the useful thing
-and not the secret one. Start with `reticent demo`. Every command takes --quiet: results and errors only, no progress
-and no notes. `reticent --version` prints the version, `reticent docs NAME` the page docs/NAME.md."""
+DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service provider learns the useful
+thing and not the secret one. Start with `reticent demo`. Every command takes --quiet: print results and errors only, no
+progress and no notes. `reticent --version` prints the version, `reticent docs NAME` the page docs/NAME.md."""
 QUIET = "--quiet"
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     command = tyro.extras.subcommand_cli_from_dict(
         COMMANDS, prog="reticent", description=DESCRIPTION, args=words, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    # A polite kill ends like Ctrl-C: workers are ended, what was finished is kept.
+    # SIGTERM ends like Ctrl-C: workers are ended, what was finished is kept.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         command.run()
@@ -78,7 +78,7 @@ def main() -> None:
         print(f"reticent: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        kept = " What was finished is kept; the same command goes on from there."
+        kept = " What was finished is kept; run the same command to continue."
         print(f"\nreticent: interrupted.{kept if isinstance(command, RESUMED) else ''}", file=sys.stderr)
         raise SystemExit(128 + signal.SIGINT) from None
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
@@ -12,39 +12,35 @@ from reticent.cli.options import check_seed
 from reticent.cli.terminal import say_what_is_assumed, stages
 from reticent.errors import InputError
 
-if TYPE_CHECKING:
-    from reticent.audit.trial import AuditOptions
-
-# Exit codes of its own: 1 is what Python ends with when something crashes, 2 is bad input.
+# Exit codes of its own: 1 is Python's own when it crashes, 2 is invalid input.
 CHECK_FAILED, COULD_NOT_CHECK = 3, 4
-QUICK_EPISODES = 4_000
 
 
 @dataclass(frozen=True)
 class AuditCommand:
-    """Attack what a policy, or another system, releases: who learns the secret, how surely, with what evidence.
+    """Attack the releases of a policy, or of another system: who learns the secret, how surely, with what evidence.
 
-    Exit codes: 0 no check failed; 1 the command crashed; 2 the input is not usable; 3 a check failed, such as a bound
-    that does not hold; 4 nothing could be checked, because there are too few people or episodes.
+    Exit codes: 0 no check failed; 1 the command crashed; 2 invalid input; 3 a check failed, such as a bound that does
+    not hold; 4 nothing could be checked, because there are too few people or episodes.
     """
 
     policy: Annotated[Positional[Path | None], arg(metavar="POLICY")] = None
     """A policy file. Readings are drawn from its model, or with --data replayed from people it was not fitted to."""
     traces: Path | None = None
-    """In place of a policy: what another system released, as Parquet, CSV (.csv) or JSON lines (.jsonl, .ndjson).
-    Columns: see `reticent docs traces`."""
+    """In place of a policy: a file of what another system released, as Parquet, CSV (.csv) or JSON lines (.jsonl,
+    .ndjson). Columns: see `reticent docs traces`."""
     problem: Path | None = None
-    """With --traces: a problem file, for an attacker who knows the model; by default what the traces say themselves."""
+    """With --traces: a problem file, for an attacker who knows the model; by default the one stored in the traces."""
     confidence: float | None = None
-    """With --traces: the confidence in the secret that the other system says is never reached, such as 0.8."""
+    """With --traces: the bound on confidence in the secret that the other system claims to keep, such as 0.8."""
     data: Path | None = None
     """With a policy for a fitted model: the folder with the recordings."""
     map: Path | None = None
     """With --data: the TOML file that says what the columns are (table, smoking)."""
     episodes: int = 40_000
-    """Episodes to play or to read; attackers learn from one part and are judged on the other."""
+    """Episodes to simulate or to read; attackers learn from one part and are judged on the other."""
     quick: bool = False
-    """A first look: 4,000 episodes at most, no network, no learning curves, sessions or wrong models."""
+    """A quick audit: at most 4,000 episodes, without network, learning curves, sessions and wrong models."""
     out: Path = Path("reticent-audit")
     """Folder for the report page, its figures and audit.json."""
     seed: int = 0
@@ -54,10 +50,29 @@ class AuditCommand:
 
     def run(self) -> None:
         """Attack, write the page, print the verdict."""
-        from reticent.compile_cache import use_compile_cache
-        from reticent.provenance import provenance
-        from reticent.report.audit import write_audit_report
+        from reticent.process.compile_cache import use_compile_cache
+        from reticent.solution.page import Subject, make_folder, write_page
 
+        self._check()
+        make_folder(self.out)
+        use_compile_cache()
+        with stages("reading") as tell:
+            found = self._found(tell)
+            subject = self.policy or self.traces
+            assert subject is not None
+            tell("drawing the report")
+            about = Subject(f"Audit of {subject.name}", str(subject), _digest(subject))
+            page, found = write_page(self.out, found, about, self.seed)
+        if self.json:
+            print(json.dumps({"report": str(page), **found}))
+        else:
+            _print(found, page)
+        if found["passed"] is False:
+            raise SystemExit(CHECK_FAILED)
+        if not found["checkable"]:
+            raise SystemExit(COULD_NOT_CHECK)
+
+    def _check(self) -> None:
         check_seed(self.seed)
         if self.episodes < 200:
             raise InputError(
@@ -70,81 +85,47 @@ class AuditCommand:
         if self.policy is not None and (self.problem or self.confidence is not None):
             raise InputError("--problem and --confidence are for traces; a policy file holds its problem and bound.")
         if self.confidence is not None and not 0 < self.confidence <= 1:
-            raise InputError(f"--confidence lies between 0 and 1, not at {self.confidence:g}.")
+            raise InputError(f"--confidence must lie between 0 and 1, but is {self.confidence:g}.")
         for what, file in (("policy file", self.policy), ("file", self.traces), ("problem file", self.problem)):
             if file is not None and not file.is_file():
                 raise InputError(f"There is no {what} {str(file)!r}.")
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"Cannot make the folder {str(self.out)!r}: {error.strerror or error}.") from error
-        use_compile_cache()
-        with stages("reading") as tell:
-            found = self._found(tell)
-            subject = str(self.policy or self.traces)
-            about = {"title": f"Audit of {Path(subject).name}", "subject": subject, "digest": _digest(Path(subject))}
-            found = {**about, "seed": self.seed, **found, "provenance": provenance()}
-            (self.out / "audit.json").write_text(json.dumps(found, indent=1))
-            tell("drawing the report")
-            page = write_audit_report(self.out)
-        if self.json:
-            print(json.dumps({"report": str(page), **found}))
-        else:
-            _print(found, page)
-        if found["passed"] is False:
-            raise SystemExit(CHECK_FAILED)
-        if not found["checkable"]:
-            raise SystemExit(COULD_NOT_CHECK)
 
     def _found(self, tell: Any) -> dict[str, Any]:
         if self.traces is not None:
             return self._of_traces(tell)
-        from reticent.audit.policy_audit import audit_answers, audit_on_recordings, audit_policy
-        from reticent.policy.saved import answer_of, policy_of
-        from reticent.policy.store import PolicyFile
-        from reticent.problem.fit import fitted_readings
+        from reticent.solution.solve import load
 
         assert self.policy is not None
-        file = PolicyFile.load(self.policy)
-        if file.kind == "answer":
-            if self.data is not None:
-                raise InputError("This policy answers and releases no readings: --data has nothing to replay into it.")
-            return audit_answers(file.task, answer_of(file), self._episodes, self._options(tell)).to_json()
-        process, policy = policy_of(file)
-        if self.data is None:
-            return audit_policy(file.task, process, policy, self._episodes, self._options(tell)).to_json()
-        say_what_is_assumed(file.task.model)
-        recorded = fitted_readings(file.task.model, self.data, self.map)
-        return audit_on_recordings(file.task, process, policy, recorded, self._episodes, self._options(tell)).to_json()
-
-    def _options(self, tell: Any) -> "AuditOptions":
-        from reticent.audit.trial import AuditOptions
-
-        return AuditOptions(self.seed, self.quick, tell)
-
-    @property
-    def _episodes(self) -> int:
-        return min(self.episodes, QUICK_EPISODES) if self.quick else self.episodes
+        solution = load(self.policy)
+        if self.data is not None:
+            say_what_is_assumed(solution.task.model)
+        return solution.audit(
+            self.episodes, self.seed, self.quick, data=self.data, map=self.map, progress=tell
+        ).to_json()
 
     def _of_traces(self, tell: Any) -> dict[str, Any]:
         from dataclasses import replace
 
         from reticent.audit.audit import Context, audit_traces
         from reticent.audit.trace_files import read_traces
+        from reticent.audit.trial import QUICK_EPISODES, AuditOptions
         from reticent.problem.bound import Unbounded
         from reticent.problem.model import read_problem
         from reticent.problem.task import Task
 
         assert self.traces is not None
         model = read_problem(self.problem) if self.problem else None
-        file = read_traces(self.traces, self._episodes, model, self.seed)
+        episodes = min(self.episodes, QUICK_EPISODES) if self.quick else self.episodes
+        file = read_traces(self.traces, episodes, model, self.seed)
         task = file.task
         if task is not None and self.confidence is not None:
             raise InputError("These traces come with their policy's bound: leave --confidence out.")
         if model is not None:
             task = Task(model, Unbounded()) if task is None else replace(task, model=model)
         notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
-        audit = audit_traces(file.traces, task, self.confidence, Context(notes=notes), self._options(tell))
+        audit = audit_traces(
+            file.traces, task, self.confidence, Context(notes=notes), AuditOptions(self.seed, self.quick, tell)
+        )
         alone = {"audited": None, "baselines": [], "same_utility": [], "forgotten": [], "carried": []}
         return {**audit.to_json(), **alone, "wrong_models": []}
 

@@ -14,30 +14,29 @@ from reticent.errors import InputError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from reticent.policy.answer import Answer
-    from reticent.policy.policy import Policy
     from reticent.problem.task import Task
+    from reticent.solution.solution import Solution
     from reticent.solve.certificate import Report
 
 
 @dataclass(frozen=True)
 class Certify:
-    """How far from optimal a policy is, or how well a problem can be solved: a floor under every policy's cost."""
+    """Bound how far from optimal a policy is: a lower bound on every policy's cost, beside the cost of this one."""
 
     target: Annotated[Positional[str], arg(metavar="POLICY|PROBLEM")]
-    """A policy file, a JSON problem file, or `synthetic`. A small problem is solved, for a large one a policy
-    is made by value iteration."""
+    """A policy file, a JSON problem file, or `synthetic`. For a problem, a small one is solved exactly; for a large one
+    a policy is made by value iteration and certified."""
     bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
     enforce: EnforceOption | None = None
-    """How the bound is kept, for a problem; a policy file says it itself."""
+    """How the bound is kept, for a problem; a policy file has its own."""
     rounds: int | None = None
-    """Rounds of value iteration, at most, and of sharpening its value for the floor. By default what was found to be
-    worth the time."""
+    """Rounds of value iteration, at most, and of refining its value for the lower bound. By default as many as were
+    found to be worth the time."""
     draws: int = 256
-    """Draws on which a clairvoyant plans: more make the interval of the floor narrower."""
+    """Draws for the lower bound (`reticent docs certificate`): more make its interval narrower."""
     episodes: int | None = None
-    """Episodes to simulate. By default 8,192 where a value takes the luck out of them, else 100,000."""
+    """Episodes to simulate. By default 8,192 where a value function serves as control variate, else 100,000."""
     seed: int = 0
     """Seed of everything random."""
     json: bool = False
@@ -45,20 +44,21 @@ class Certify:
 
     def run(self) -> None:
         """Bound from both sides and print."""
-        from reticent.compile_cache import use_compile_cache
+        from reticent.process.compile_cache import use_compile_cache
         from reticent.solve.certificate import Effort, certify
 
         for name, least in {"rounds": 1, "draws": 2, "episodes": 2}.items():
             count = getattr(self, name)
             if count is not None and count < least:
-                raise InputError(f"--{name} is {count}, which is too few.")
+                raise InputError(f"--{name} must be at least {least}, but is {count}.")
         check_seed(self.seed)
         use_compile_cache()
         is_problem = self.target == "synthetic" or Path(self.target).suffix == ".json"
-        task, policy = self._problem() if is_problem else self._policy()
+        candidate = None if is_problem else self._solution()
+        task = self._task() if candidate is None else candidate.task
         with progress_bar() as progress:
             effort = Effort(self.rounds, self.draws, self.episodes)
-            certificate = certify(task, policy, self.seed, effort, _shown_on(progress))
+            certificate = certify(task, candidate, self.seed, effort, _shown_on(progress))
         if self.json:
             print(json.dumps({"target": self.target, **certificate.to_json()}))
             return
@@ -69,20 +69,15 @@ class Certify:
                 f"exceeded its condition by more than the {certificate.excess:.3g} found: an estimate, not a bound."
             )
 
-    def _problem(self) -> tuple["Task", None]:
-        task = task_of(model_of(self.target), self.bound, self.prices, self.enforce)
-        if not task.enforcement.releases:
-            raise InputError("Train a policy for answers first (reticent train --enforce answer), then certify that.")
-        return task, None
+    def _task(self) -> "Task":
+        return task_of(model_of(self.target), self.bound, self.prices, self.enforce)
 
-    def _policy(self) -> tuple["Task", "Policy | Answer"]:
-        from reticent.policy.saved import answer_of, policy_of
-        from reticent.policy.store import PolicyFile
+    def _solution(self) -> "Solution":
+        from reticent.solution.solve import load
 
         if self.bound != Bounds() or self.prices != Prices() or self.enforce:
-            raise InputError("A policy file says its bound, prices and enforcement itself: leave those options out.")
-        file = PolicyFile.load(Path(self.target))
-        return file.task, answer_of(file) if file.kind == "answer" else policy_of(file)[1]
+            raise InputError("A policy file has its own bound, prices and enforcement: leave those options out.")
+        return load(self.target)
 
 
 def _shown_on(progress: "Progress") -> "Report":

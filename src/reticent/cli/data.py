@@ -20,10 +20,10 @@ RecordingsName = Literal["motionsense", "dsa", "ut-complex", "smoking", "table"]
 
 @dataclass(frozen=True)
 class Where:
-    """Where the recordings are, and what each set lets one choose."""
+    """Where the recordings are, and the choices of each set."""
 
     data: Path | None = None
-    """Folder with the published files, zipped or unpacked; by default what RETICENT_DATA says."""
+    """Folder with the published files, zipped or unpacked; by default the one that RETICENT_DATA names."""
     map: Path | None = None
     """TOML file that says what the columns are (table, smoking): see `reticent docs recordings`."""
     secret: Literal["gender", "weight", "height", "age"] = "gender"
@@ -36,16 +36,16 @@ class Where:
 
 @dataclass(frozen=True)
 class What:
-    """What counts as one reading, and how finely the finite model tells readings apart."""
+    """What one reading is, and how many codes the finite model has."""
 
     window: float = 1.0
-    """Seconds that are summed up into one reading: mean and log deviation of each axis. 0: a reading is one sample."""
+    """Seconds that one reading summarises: mean and log standard deviation of each axis. 0: a reading is one sample."""
     codes: int = 30
     """Codes per sensor of the finite model; a sensor with fewer different readings has one for each."""
 
 
 def check_codes(codes: int) -> None:
-    """Refuse a number of codes that makes no model."""
+    """Refuse a number of codes that is out of range."""
     if not 2 <= codes <= 1000:
         raise InputError(f"--codes must lie between 2 and 1000, but is {codes}.")
 
@@ -56,7 +56,7 @@ def source_of(name: RecordingsName, where: Where) -> "Source":
 
     folder = where.data or (Path(os.environ["RETICENT_DATA"]) if os.environ.get("RETICENT_DATA") else None)
     if folder is None:
-        raise InputError("Say where the recordings are: --data DIR, or set RETICENT_DATA.")
+        raise InputError("The folder with the recordings is not given: add --data DIR, or set RETICENT_DATA.")
     return Source(name, folder, where.unit, where.secret, where.place, where.map)
 
 
@@ -69,7 +69,7 @@ def reading_of(what: What) -> "ReadingKind":
 
 @dataclass(frozen=True)
 class Data:
-    """Describe recordings: people, samples, rates, pairs of labels, and whatever is odd."""
+    """Describe recordings: people, samples, rates, pairs of labels, irregularities."""
 
     do: Annotated[Positional[Literal["describe"]], arg(metavar="describe")]
     """What to do with them."""

@@ -1,7 +1,7 @@
 """`reticent evaluate`."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,28 +9,25 @@ from tyro.conf import Positional, arg
 
 from reticent.cli.options import EnforceOption, check_seed, check_writable
 from reticent.cli.terminal import console
-from reticent.errors import InputError
 
 if TYPE_CHECKING:
-    from reticent.estimate import Estimate
+    from reticent.evaluate.estimate import Estimate
     from reticent.evaluate.evaluation import Evaluation
-    from reticent.policy.store import PolicyFile
     from reticent.problem.task import Task
-    from reticent.process.rollout import Episode
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Simulate a saved policy: cost, stopping time, accuracies, violations, each with its interval."""
+    """Simulate a saved policy and print cost, stopping time, accuracies and violations, each with its 95 % interval."""
 
     policy: Annotated[Positional[Path], arg(metavar="POLICY")]
     """A policy file."""
     episodes: int = 100_000
     """Episodes to simulate."""
     enforce: EnforceOption | None = None
-    """Another way to keep the bound than the policy was trained for."""
+    """Keep the bound in another way than the policy was trained for."""
     traces: Path | None = None
-    """Write all that was released to this Parquet file: see `reticent docs traces`."""
+    """Write everything that was released to this Parquet file: see `reticent docs traces`."""
     seed: int = 1
     """Seed of the simulation."""
     json: bool = False
@@ -38,26 +35,22 @@ class Evaluate:
 
     def run(self) -> None:
         """Load, simulate, print."""
-        from reticent.compile_cache import use_compile_cache
-        from reticent.evaluate.evaluation import check_episodes, summarise
+        from reticent.evaluate.evaluation import check_episodes
         from reticent.gateway.forecast import forecast_file
         from reticent.gateway.sessions import ASSUMPTION
-        from reticent.policy.store import PolicyFile
         from reticent.problem.enforcement import named_enforcement
+        from reticent.process.compile_cache import use_compile_cache
+        from reticent.solution.solve import load
 
         check_seed(self.seed)
         check_episodes(self.episodes)
         if self.traces:
             check_writable(self.traces)
         use_compile_cache()
-        file = PolicyFile.load(self.policy)
-        enforcement = file.task.enforcement if self.enforce is None else named_enforcement(self.enforce)
-        if enforcement.releases != file.task.enforcement.releases:
-            raise InputError("A policy for answers keeps its bound in no other way, and no other policy can answer.")
-        task = file.task if self.enforce is None else replace(file.task, enforcement=enforcement)
+        solution = load(self.policy, None if self.enforce is None else named_enforcement(self.enforce))
+        task = solution.task
         with console().status(f"Simulating {self.episodes:,} episodes ..."):
-            records = self._answers(file) if file.kind == "answer" else self._releases(file, task)
-        evaluation = summarise(records, self.seed)
+            evaluation = solution.evaluate(self.episodes, self.seed, self.traces)
         # A gateway serves the file as it is.
         served = None if self.enforce else forecast_file(self.policy)
         if self.json:
@@ -72,25 +65,6 @@ class Evaluate:
                 print(f"The bound is on the mean of spent bits: {said}, {_side(said, limit)} the limit {limit:g}.")
             if self.traces:
                 print(f"What was released: {self.traces}")
-
-    def _releases(self, file: "PolicyFile", task: "Task") -> "Episode":
-        from reticent.audit.trace_files import write_traces
-        from reticent.policy.saved import policy_of
-        from reticent.process.rollout import simulate, simulate_traced
-
-        process, policy = policy_of(file, task.enforcement if self.enforce else None)
-        if not self.traces:
-            return simulate(process, policy.act, self.episodes, self.seed)
-        records, sent = simulate_traced(process, policy.act, self.episodes, self.seed)
-        write_traces(self.traces, task, process, records, sent)
-        return records
-
-    def _answers(self, file: "PolicyFile") -> "Episode":
-        from reticent.policy.saved import answer_of
-
-        if self.traces:
-            raise InputError("This policy answers and releases no readings, so there are no traces to write.")
-        return answer_of(file).simulate(self.episodes, self.seed)
 
 
 def _side(number: "Estimate", limit: float) -> str:

@@ -13,19 +13,19 @@ from reticent.errors import InputError
 
 @dataclass(frozen=True)
 class Export:
-    """Write for other programs: a problem without its bound as POMDP file for SARSOP or pomdp-solve, or a trained actor
-    as ONNX."""
+    """Export for other programs: a problem, without its bound, as a POMDP file for SARSOP or pomdp-solve; or a trained
+    actor as ONNX."""
 
     source: Annotated[Positional[str], arg(metavar="PROBLEM|POLICY")]
     """A JSON problem file, or `synthetic`; a policy file for .onnx."""
     out: Annotated[Path, arg(aliases=["-o"])]
-    """The file to write; its ending says the format: .pomdp or .onnx (see `reticent docs export`)."""
+    """The file to write; its suffix selects the format: .pomdp or .onnx (see `reticent docs export`)."""
     discount: float = 0.999
-    """Of .pomdp: discount of future costs. Below 1 the optimal cost comes out a little low; many solvers need it."""
+    """.pomdp: discount of future costs. Many solvers need one below 1; the optimal cost is then a little too low."""
     time_cost: float = 1.0
-    """Of .pomdp: price C_T of one release."""
+    """.pomdp: price C_T of one release."""
     error_penalty: float = 50.0
-    """Of .pomdp: price lambda of a wrong guess of the useful value at the stop."""
+    """.pomdp: price lambda of a wrong guess of the useful value at the stop."""
     json: bool = False
     """Print one JSON object."""
 

@@ -14,12 +14,12 @@ from reticent.errors import InputError
 
 if TYPE_CHECKING:
     from reticent.data.readings import Readings
-    from reticent.problem.model import ReleaseModel
+    from reticent.problem.model import Model
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Make a problem file from recordings: a finite model, so that exact beliefs, guarantee and certificates apply."""
+    """Make a problem file from recordings: a finite model, to which exact beliefs, guarantee and certificates apply."""
 
     name: Annotated[Positional[RecordingsName], arg(metavar="NAME")]
     """motionsense, dsa, ut-complex, smoking (the paper's), or table (your own)."""
@@ -28,21 +28,21 @@ class Fit:
     where: Annotated[Where, arg(name="")] = field(default_factory=Where)
     what: Annotated[What, arg(name="")] = field(default_factory=What)
     prior: Annotated[str, arg(metavar="recorded|uniform|FILE")] = "recorded"
-    """`recorded`: how long each pair of labels was recorded, every person alike. `uniform`: the same for every pair
-    that was. Or a JSON file with {secret: {useful value: probability}}."""
+    """`recorded`: how long each pair of labels was recorded, every person counted alike. `uniform`: the same for
+    every pair that was recorded. Or a JSON file with {secret: {useful value: probability}}."""
     leave_out: tuple[str, ...] = ()
-    """People not to learn from, so that the model can be tried on them."""
+    """People to leave out of the fit, so that the model can be tested on them."""
     seed: int = 0
-    """Seed of the codebook and of the releases that judge the fit."""
+    """Seed of the codebook and of the simulated releases that the fit is judged on."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Load, fit, write, and say how honest the beliefs are on people who were left out."""
+        """Load, fit, write, and print how well calibrated the beliefs are on people who were left out."""
         from reticent.data.load import load
         from reticent.data.readings import readings
-        from reticent.problem.fit import fit_model
-        from reticent.problem.prior import RECORDED, UNIFORM, prior_of
+        from reticent.fit.model import fit_model
+        from reticent.fit.prior import RECORDED, UNIFORM, prior_of
 
         check_seed(self.seed)
         check_writable(self.out)
@@ -59,12 +59,12 @@ class Fit:
             prior = prior_of(self.prior, read.of(kept))
             model = fit_model(read.of(kept), self.what.codes, self.seed, prior)
             assert model.fitted is not None
-            # So that an audit finds the same recordings; where they lie is said then.
+            # So that an audit finds the same recordings; their folder is given then.
             chosen = {name: getattr(self.where, name) for name in ("secret", "unit", "place")}
             model.fitted["recordings"] = {"name": self.name, **chosen}
             model.fitted["prior"] = self.prior if self.prior in (RECORDED, UNIFORM) else "file"
         self.out.write_text(json.dumps(model.to_json()))
-        found = model.fitted["flattening"]
+        found = model.fitted["tempering"]
         if self.json:
             people = [read.people[i] for i in kept]
             changes = {} if read.changes is None else read.changes.stored()
@@ -72,13 +72,13 @@ class Fit:
             return
         self._print(model, read)
 
-    def _print(self, model: "ReleaseModel", read: "Readings") -> None:
+    def _print(self, model: "Model", read: "Readings") -> None:
         assert model.fitted is not None
-        found, sizes = model.fitted["flattening"], map(len, model.fitted["codebook"]["centres"])
+        found, sizes = model.fitted["tempering"], map(len, model.fitted["codebook"]["centres"])
         few = {sensor: size for sensor, size in zip(model.sensors, sizes, strict=True) if size < self.what.codes}
         if few:
             listed = ", ".join(f"{sensor} {size}" for sensor, size in few.items())
-            print(f"Codes, of sensors that have fewer different readings than {self.what.codes}: {listed}.")
+            print(f"Sensors with fewer different readings than {self.what.codes} have one code for each: {listed}.")
         how = {"recorded": "as recorded, every person alike", "uniform": "uniform over what was recorded"}
         prior = ", ".join(f"{s} and {u} {p:.3g}" for s, row in _prior(model)["prior"].items() for u, p in row.items())
         print(f"Prior ({how.get(self.prior, f'from {self.prior}')}): {prior}.")
@@ -96,6 +96,6 @@ class Fit:
         print(f"L must lie above {model.largest_secret_prior:.3g}, the largest prior probability of a secret.")
 
 
-def _prior(model: "ReleaseModel") -> dict[str, dict[str, dict[str, float]]]:
+def _prior(model: "Model") -> dict[str, dict[str, dict[str, float]]]:
     rows = zip(model.secrets, model.prior.tolist(), strict=True)
     return {"prior": {secret: dict(zip(model.useful, row, strict=True)) for secret, row in rows}}

@@ -39,8 +39,8 @@ class LedgerCommand:
     """Show, verify, export or repair a gateway's ledger, or list and lift its holds. A gateway may use it meanwhile."""
 
     do: Annotated[Positional[Do], arg(metavar="show|verify|export|holds|repair")]
-    """show: its subjects; verify: its integrity; export: a table for audits, also to verify against later; holds: list
-    or lift them; repair: damaged entries from an export."""
+    """show: list subjects; verify: check integrity; export: write a table for audits, or to verify against later;
+    holds: list or lift holds; repair: restore damaged entries from an export."""
     where: Annotated[Positional[str], arg(metavar="LEDGER")]
     """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`:
     `list` or `lift`, then the ledger."""
@@ -49,14 +49,14 @@ class LedgerCommand:
     subject: str | None = None
     """Show or export this subject only, or lift its hold."""
     everybody: bool = False
-    """Lift a pause."""
+    """Lift a pause, which holds everybody."""
     clock: bool = False
     """Lift all subjects whose newest entry is ahead of this machine's clock, which must be right."""
     policy: Path | None = None
     """verify: recompute every belief with this policy file, and check the bound over all sessions. show: tell which
     subjects have nothing left to say; by default with the policy file beside the ledger."""
     against: Path | None = None
-    """verify: check that nothing of this earlier export is gone or rewritten. repair: take entries from it."""
+    """verify: check that no entry of this earlier export is missing or rewritten. repair: take entries from it."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Export to this file, in the format of its suffix: .parquet or .jsonl."""
     json: bool = False

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they mean: the problem, the bound, the prices."""
+"""Options that several commands share: the problem, the bound, the prices."""
 
 import os
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
-    from reticent.problem.model import ReleaseModel
+    from reticent.problem.model import Model
     from reticent.problem.task import Task
 
 EnforceOption = Literal["penalty", "withhold", "coarsen", "answer", "mask", "lagrangian", "paper"]
@@ -16,21 +16,21 @@ EnforceOption = Literal["penalty", "withhold", "coarsen", "answer", "mask", "lag
 
 @dataclass(frozen=True)
 class Bounds:
-    """What must not become known: give exactly one."""
+    """The bound: give exactly one."""
 
     confidence: float | None = None
-    """Limit L_B on the provider's confidence in any secret, a probability."""
+    """Limit L_B on the probability that the provider may give to any secret, such as 0.8."""
     information: float | None = None
     """Limit L_MI on the information about the secret along every path, in bits."""
     expected_information: float | None = None
     """Limit on the information about the secret that an episode gives on average, in bits."""
     unbounded: bool = False
-    """No bound at all, to see what one costs."""
+    """No bound at all, to compare costs with."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What is wanted."""
+    """The prices that make up the cost."""
 
     time_cost: float = 1.0
     """Price C_T of one release."""
@@ -40,7 +40,7 @@ class Prices:
     """Price C_B of crossing the bound; `inf` forbids sensors that could cross it, as --enforce mask does."""
 
 
-def model_of(problem: str) -> "ReleaseModel":
+def model_of(problem: str) -> "Model":
     """The model of a problem file, or the synthetic one."""
     from reticent.problem.model import read_problem
     from reticent.problem.synthetic import synthetic
@@ -48,7 +48,7 @@ def model_of(problem: str) -> "ReleaseModel":
     return synthetic() if problem == "synthetic" else read_problem(problem)
 
 
-def task_of(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: EnforceOption | None = None) -> "Task":
+def task_of(model: "Model", bounds: Bounds, prices: Prices, enforce: EnforceOption | None = None) -> "Task":
     """The task that the options describe."""
     from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
     from reticent.problem.enforcement import default_enforcement, named_enforcement
@@ -69,12 +69,12 @@ def task_of(model: "ReleaseModel", bounds: Bounds, prices: Prices, enforce: Enfo
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a file that could not be written, before any work is done."""
+    """Refuse an output file that cannot be written, before any work is done."""
     if not os.access(path.resolve().parent, os.W_OK):
         raise InputError(f"There is no folder {str(path.parent)!r} that {path.name!r} can be written into.")
 
 
 def check_seed(seed: int) -> None:
-    """Refuse what is not a seed."""
+    """Refuse a seed that is out of range."""
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie between 0 and 2^32 - 1, but is {seed}.")

@@ -3,12 +3,11 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
 from reticent.cli.terminal import console
-from reticent.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,54 +15,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportCommand:
-    """Draw the report of what a folder holds: a sweep, finished or not, with its best settings; a study; an audit."""
+    """Draw the report of a results folder: a sweep, finished or not, with its best settings; a study; or an audit."""
 
     folder: Annotated[Positional[Path], arg(metavar="DIR")]
-    """The folder that `sweep`, `demo`, `reproduce` or `audit` has written."""
+    """A folder written by `sweep`, `demo`, `reproduce` or `audit`."""
     json: bool = False
     """Print one JSON object instead of the table."""
 
     def run(self) -> None:
         """Draw from what is saved; nothing is run again."""
-        if (self.folder / "audit.json").is_file():
-            from reticent.report.audit import write_audit_report
+        from reticent.report.write import write_report
 
-            return self._print(write_audit_report, {})
-        provenance = _provenance(self.folder)
-        if "sweep" in provenance:
-            return self._sweep()
-        if "about" in provenance:
-            from reticent.report.recordings import write_recordings_report
-
-            return self._print(write_recordings_report, {})
-        from reticent.report.page import write_report
-
-        return self._print(write_report, {})
-
-    def _sweep(self) -> None:
-        from reticent.report.sweep import read_results, with_fronts, write_sweep_report
-
-        if not any((self.folder / "results").glob("*.parquet")):
-            raise InputError(f"No cell of the sweep in {str(self.folder)!r} is finished yet.")
-        settings = with_fronts(read_results(self.folder))
-        if not self.json:
-            _print_fronts(settings)
-        self._print(write_sweep_report, {"settings": settings.to_dicts()})
-
-    def _print(self, write: Any, found: dict[str, Any]) -> None:
+        settings = self._settings()
         with console().status("Drawing the report ..."):
-            page = write(self.folder)
+            page = write_report(self.folder)
         if self.json:
+            found = {} if settings is None else {"settings": settings.to_dicts()}
             print(json.dumps({"report": str(page), **found}))
         else:
+            if settings is not None:
+                _print_fronts(settings)
             print(f"Report: {page.resolve()}")
 
+    def _settings(self) -> "pl.DataFrame | None":
+        """Those of a sweep, with their fronts."""
+        from reticent.report.results import read_results, read_study
+        from reticent.report.sweep import comparable, with_fronts
 
-def _provenance(folder: Path) -> dict[str, Any]:
-    try:
-        return json.loads((folder / "provenance.json").read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{str(folder)!r} is not a folder of a sweep, a study or an audit.") from error
+        if (self.folder / "audit.json").is_file() or read_study(self.folder)["page"] != "sweep":
+            return None
+        return with_fronts(comparable(read_results(self.folder)))
 
 
 def _print_fronts(settings: "pl.DataFrame") -> None:

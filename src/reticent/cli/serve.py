@@ -28,7 +28,7 @@ PAGE_TOKEN = "RETICENT_PAGE_TOKEN"
 
 @dataclass(frozen=True)
 class Serve:
-    """Run the gateway: readings in, releases out, nothing leaves that is not in the ledger: `reticent docs gateway`."""
+    """Run the gateway: readings in, releases out, each in the ledger before it leaves (see `reticent docs gateway`)."""
 
     policy: Annotated[Positional[Path | None], arg(metavar="POLICY")] = None
     """A policy file whose bound holds by construction: --enforce withhold or coarsen, or --information."""
@@ -50,7 +50,7 @@ class Serve:
     page: Annotated[tuple[int, ...] | None, arg(metavar="[PORT]")] = None
     """Serve a page that shows the gateway live, on port 8470 or this one."""
     page_host: str = "127.0.0.1"
-    """Address to serve the page on; beyond this machine the page needs the token that is printed."""
+    """Address to serve the page on. Any other than this machine's own needs the token that is printed."""
     demo: bool = False
     """Run a made-up problem with simulated visitors and a temporary ledger."""
 
@@ -130,13 +130,13 @@ class Serve:
 
 
 def _tell_of_visitors() -> None:
-    """Print how often the useful value of visitors stays, and what a provider who knows when would learn."""
+    """Print how often the useful value of visitors stays, and what a provider who knows that would learn."""
     from reticent.gateway.demo import POLICY, SESSIONS
     from reticent.gateway.forecast import forecast
     from reticent.gateway.runtime import Runtime
     from reticent.gateway.sessions import STAYS
 
-    visit = f"visitors come for {SESSIONS} sessions, and after {100 * STAYS:g} % of them go on doing the same"
+    visit = f"visitors come for {SESSIONS} sessions, and after {100 * STAYS:g} % of them continue the same activity"
     expected = forecast(Runtime.load(POLICY), STAYS, most_sessions=SESSIONS)
     print(f"reticent: in this demo {visit}. {expected.informed}", file=sys.stderr, flush=True)
 

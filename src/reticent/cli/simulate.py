@@ -18,7 +18,7 @@ from reticent.gateway.sessions import STAYS
 if TYPE_CHECKING:
     from reticent.gateway.messages import Message
     from reticent.gateway.simulate import Source
-    from reticent.problem.model import ReleaseModel
+    from reticent.problem.model import Model
 
 ENDING = ".safetensors"
 
@@ -32,9 +32,9 @@ class PaceOptions:
     readings: int = 30
     """Readings of each sensor in an episode, within which the useful value stays."""
     pause: float = 60.0
-    """Seconds of silence between episodes: no less than the gateway's --rest."""
+    """Seconds of silence between episodes: at least the gateway's --rest."""
     speed: float = 1.0
-    """Factor by which everything is faster; divide the gateway's --rest by it, too."""
+    """Speed-up of everything; divide the gateway's --rest by it, too."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Simulate:
         return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed, self.stays)
 
     def _tell(self) -> None:
-        """What to expect of a gateway that these readings go to, on standard error."""
+        """Print to standard error what to expect of a gateway that gets these readings."""
         from reticent.gateway.forecast import forecast_file
         from reticent.gateway.sessions import ASSUMPTION
 
@@ -101,9 +101,9 @@ class Simulate:
             for sentence in (found.silence, ASSUMPTION, found.informed):
                 say(sentence)
 
-    def _recorded(self, model: "ReleaseModel", folder: Path) -> "Source":
+    def _recorded(self, model: "Model", folder: Path) -> "Source":
+        from reticent.fit.recorded import fitted_readings
         from reticent.gateway.simulate import Names, Recorded
-        from reticent.problem.fit import fitted_readings
 
         found = fitted_readings(model, folder, self.map)
         people = tuple(person.replace("/", " ") for person in found.people)[: self.subjects]
@@ -111,7 +111,7 @@ class Simulate:
         return Recorded(found.values, found.person, found.stream, names)
 
 
-def _model(problem: str) -> "ReleaseModel":
+def _model(problem: str) -> "Model":
     from reticent.cli.options import model_of
     from reticent.policy.store import PolicyFile
 

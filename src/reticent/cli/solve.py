@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Solve:
-    """Bracket the optimal cost of a small problem exactly, or find it under --expected-information."""
+    """Bracket the optimal cost of a small problem exactly; with --expected-information, compute it."""
 
     problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
     """A JSON problem file, or `synthetic`."""
@@ -27,9 +27,9 @@ class Solve:
     bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
     horizon: int | None = None
-    """At most this many releases; by default as many as the bracket needs."""
+    """At most this many releases; by default as many as it takes to close the bracket."""
     max_nodes: int = 10_000_000
-    """Deepen no further than this."""
+    """Stop deepening the lattice at this many nodes."""
     json: bool = False
     """Print one JSON object."""
 

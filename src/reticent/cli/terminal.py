@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
-    from reticent.problem.model import ReleaseModel
+    from reticent.problem.model import Model
 
 SECONDS_BETWEEN_LINES = 2.0
 _quiet = False
@@ -22,7 +22,7 @@ def be_quiet(quiet: bool) -> None:
     """Whether `console` and `say` keep silent in this run of a command (--quiet)."""
     global _quiet
     _quiet = quiet
-    # Services say how they are by their log.
+    # Services report through their log.
     logging.disable(logging.INFO if quiet else logging.NOTSET)
 
 
@@ -39,8 +39,8 @@ def say(sentence: str) -> None:
         print(f"reticent: {sentence}", file=sys.stderr, flush=True)
 
 
-def say_what_is_assumed(model: "ReleaseModel") -> None:
-    """Of a model that was fitted to recordings: that labels must not change, and how often they did there."""
+def say_what_is_assumed(model: "Model") -> None:
+    """For a model fitted to recordings: note that labels must not change, and how often they did there."""
     from reticent.data.changes import LabelChanges
 
     if (changes := LabelChanges.of(model.fitted)) is not None:
@@ -82,19 +82,3 @@ def stages(first: str) -> Iterator[Callable[[str], None]]:
 
     tell(first)
     yield tell
-
-
-@contextmanager
-def shown_beside(bar: "TaskID", progress: "Progress", logger: logging.Logger) -> Iterator[None]:
-    """Meanwhile, what the logger says last stands beside the bar."""
-
-    class Beside(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            progress.update(bar, description=record.getMessage())
-
-    handler = Beside()
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)

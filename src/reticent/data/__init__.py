@@ -1,1 +1,1 @@
-"""Recordings of people: what their sensors said, and what was true meanwhile. Knows no model."""
+"""Recordings of people: what their sensors said, with labels. Knows no model."""

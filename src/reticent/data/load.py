@@ -8,7 +8,8 @@ from reticent.data.dsa import load_dsa
 from reticent.data.motionsense import load_motionsense
 from reticent.data.recordings import Recordings
 from reticent.data.smoking import load_smoking
-from reticent.data.table import load_table, read_map, table_map_of
+from reticent.data.table import load_table
+from reticent.data.table_map import read_map, table_map_of
 from reticent.data.ut_complex import load_ut_complex
 from reticent.errors import InputError
 

@@ -1,4 +1,4 @@
-"""Who is learned from and who is measured on: portions by person, rotated so that everybody's turn comes."""
+"""Portions of people, to learn from or to measure on, rotated so that everybody is measured once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def _pairs(recorded: Readings, people: Iterable[int]) -> set[tuple[int, int]]:
 
 
 def _ordered(recorded: Readings) -> list[int]:
-    """People in an order that mixes their secrets, for recordings in which everybody has one for good."""
+    """People in an order that mixes their secrets, for recordings in which nobody's secret changes."""
     secrets = {
         person: tuple(np.unique(recorded.secret[recorded.person == person])) for person in np.unique(recorded.person)
     }

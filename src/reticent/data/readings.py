@@ -1,4 +1,4 @@
-"""What a sensor would release at each moment: one sample as it is, or a short window summed up."""
+"""What a sensor would release at each moment: one sample as it is, or the summary of a short window."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from reticent.data.changes import LabelChanges
 from reticent.data.recordings import Recordings
-from reticent.data.windows import FULL_ENOUGH, HAIR, LEAST_DEVIATION, ReadingKind, suggestion
+from reticent.data.windows import FULL_ENOUGH, LEAST_DEVIATION, TIME_TOLERANCE, ReadingKind, suggestion
 from reticent.errors import InputError
 
 
@@ -109,7 +109,7 @@ def _windows(recorded: Recordings, kind: ReadingKind) -> tuple[pl.DataFrame, tup
     interval = recorded.interval
     expected = kind.expected(interval)
     axes = [axis for sensor in recorded.sensors for axis in recorded.axes(sensor)]
-    place = ((pl.col("time") - pl.col("time").min().over("stream") + HAIR * interval) / kind.seconds).floor()
+    place = ((pl.col("time") - pl.col("time").min().over("stream") + TIME_TOLERANCE * interval) / kind.seconds).floor()
     deviation = pl.col(axes).std(ddof=0).clip(LEAST_DEVIATION).log()
     windows = (
         recorded.table.with_columns(window=place)

@@ -1,4 +1,4 @@
-"""Labelled multi-sensor streams, and what there is to know about them before anything is learned."""
+"""Labelled multi-sensor streams, and their summary: people, rates, pairs of labels, irregularities."""
 
 from dataclasses import dataclass, replace
 

@@ -7,11 +7,11 @@ eight pairs of labels are the paper's (its table of sensors and activities).
 from pathlib import Path
 
 from reticent.data.recordings import Recordings
-from reticent.data.table import (
+from reticent.data.table import load_table
+from reticent.data.table_map import (
     Labels,
     TableMap,
     check_fields,
-    load_table,
     read_map,
     sensor_columns,
     text,

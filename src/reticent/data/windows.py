@@ -1,4 +1,4 @@
-"""What one reading is: a sample as it is, or a window of samples summed up. Shared by recordings and live sensors.
+"""What one reading is: a sample as it is, or the summary of a window of samples. Shared by recordings and live sensors.
 
 Windows follow each other from the first sample of an unbroken stretch on. Nothing here needs a table.
 """
@@ -16,7 +16,7 @@ LEAST_DEVIATION = 1e-4
 # A pause of more than this many usual intervals breaks a stream.
 LONGEST_PAUSE = 5.5
 # A share of the interval, so that a sample that is due at the edge counts into the next window despite rounding.
-HAIR = 1e-3
+TIME_TOLERANCE = 1e-3
 # Seconds that no window reaches.
 LONGEST_WINDOW = 3600.0
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from reticent.errors import InputError
-from reticent.estimate import CONFIDENCE_LEVEL, Estimate, mean, rate
+from reticent.evaluate.estimate import CONFIDENCE_LEVEL, Estimate, mean, rate
 from reticent.policy.policy import Policy
 from reticent.process.process import Process
 from reticent.process.rollout import Episode, simulate
@@ -12,15 +12,25 @@ from reticent.process.rollout import Episode, simulate
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Summary of independent episodes of a policy. All fields except the counts are estimates.
+    """What a solution does, over simulated episodes: every number with its 95 % interval.
+
+    `Solution.evaluate` makes it. `episodes` were simulated with this `seed`; the rest are estimates.
 
     `cost` is the total cost under the objective; `cost_without_penalty` excludes the cost of the bound, which is the
     violation cost or the multiplier's share of the stopping cost. `releases` is the stopping time tau. `spent_bits` is
     the information spent, sum_t I_t(S; Z_t); its mean is an unbiased estimate of H(S) - E[H(beta_tau(S))].
     `confidence_useful` is max_u beta(u) and `confidence_secret` is max_s beta(s), both at the end of the episode;
-    `highest_confidence_secret` is the largest max_s beta(s) at any step. Accuracies are of the MAP guess of the
-    provider at the end, by exact Bayes with the true model. `violation_rate` is the share of episodes that crossed the
+    `highest_confidence_secret` is the largest max_s beta(s) at any step. `accuracy_useful` and `accuracy_secret`, and
+    of each value `accuracy_per_useful` and `accuracy_per_secret`, are of the MAP guess of the provider at the end, by
+    exact Bayes with the true model. `violation_rate` is the share of episodes that crossed the
     bound at any step, `truncated_rate` the share cut off at the horizon (and charged the stopping cost there).
+
+    Example:
+        >>> from reticent.problem.synthetic import tells_useful
+        >>> task = rt.Task(tells_useful(), rt.Confidence(0.8))
+        >>> found = rt.Solution.of(task, rt.OneStepLookahead(rt.Process.of(task))).evaluate(1_000)
+        >>> print(found.accuracy_useful)
+        1 [0.9963, 1]
     """
 
     episodes: int

@@ -1,4 +1,5 @@
-"""Live: readings in, releases out. Numpy only: no JAX, no solver, nothing that learns.
+"""The live gateway: readings in, releases out. Numpy only: no JAX, no training.
 
-A subject has a standing; the runtime decides from the standing alone; the ledger remembers before anything leaves.
+The `Standing` of a subject is what the provider knows of it; the runtime decides from that alone; every release is in
+the ledger before it leaves.
 """

@@ -1,4 +1,4 @@
-"""What becomes of one message: dropped for a reason, gathered into a window, or released."""
+"""The outcome of one message: dropped for a reason, gathered into a window, or released."""
 
 import math
 from dataclasses import dataclass, replace

@@ -17,7 +17,7 @@ from reticent.gateway.events import Event
 from reticent.gateway.messages import Message
 from reticent.gateway.service import Gateway
 from reticent.gateway.simulate import Drawn, Pace, line, play
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 
 STRENGTHS = 12
 USEFUL = ("sitting", "standing", "walking")
@@ -34,7 +34,7 @@ PACE = Pace(interval=0.8, pause=0.0)
 VISITORS, SESSIONS = 5, 7
 
 
-def demo_model() -> ReleaseModel:
+def demo_model() -> Model:
     """Two secrets, three useful values, three sensors, twelve symbols."""
     strength = np.arange(1, STRENGTHS + 1)
     channel = np.zeros((len(SENSORS), 2, len(USEFUL), STRENGTHS))
@@ -42,7 +42,7 @@ def demo_model() -> ReleaseModel:
         mean = np.stack([np.add(means, added), np.asarray(means)])[..., None]
         channel[sensor] = np.exp(-0.5 * ((strength - mean) / deviation) ** 2)
     channel = np.round(0.98 * channel / channel.sum(-1, keepdims=True) + 0.02 / STRENGTHS, 6)
-    return ReleaseModel(
+    return Model(
         prior=np.full((2, len(USEFUL)), 1 / 6),
         channel=channel,
         secrets=("smoking", "not smoking"),

@@ -1,4 +1,4 @@
-"""Does the model still fit what is sent? A subject whose symbols surprise the model too much is not released further.
+"""Drift: whether the model still fits what is sent. Subjects whose symbols are too unlikely under it are held back.
 
 Of each release: d = -ln p(symbol) minus its mean under the model, v its variance. Under the model the d are martingale
 differences, so that with old ones forgotten,

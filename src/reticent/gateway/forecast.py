@@ -1,4 +1,4 @@
-"""What to expect of a gateway before it runs, by simulating subjects session after session with its own decisions.
+"""Forecasts of a gateway before it runs, by simulating subjects session after session with its own decisions.
 
 Two providers hear the same releases. The one of the ledger takes the useful value as new in every session. The other
 knows whether it stayed, and where it did goes on from its joint belief over both:
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from reticent.errors import InputError
-from reticent.estimate import Estimate, mean, rate
+from reticent.evaluate.estimate import Estimate, mean, rate
 from reticent.gateway.runtime import Decision, Runtime, Sent
 
 SUBJECTS, SESSIONS = 40, 30

@@ -1,4 +1,4 @@
-"""What Home Assistant is told, if it is to show subjects: by MQTT discovery, three sensors each.
+"""Home Assistant's view of subjects: by MQTT discovery, three sensors each.
 
 All of it follows from what was released: the last symbol, what the provider believes of the useful value, and how much
 of the bound is left. Which secret is the likeliest is not among it.

@@ -1,4 +1,4 @@
-"""Readings from topics in/<subject>/<sensor>, releases to out/<subject>, by way of an MQTT broker.
+"""Readings from topics in/<subject>/<sensor>, releases to out/<subject>, through an MQTT broker.
 
 What has queued up is handled together, in one transaction of the ledger, in a thread of its own. While the broker is
 gone nothing is decided. What was decided, and perhaps not delivered, is sent again on reconnecting: the same bytes.

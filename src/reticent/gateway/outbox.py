@@ -32,7 +32,7 @@ class Outbox:
         return len(self._in_flight)
 
     def look_after_others(self) -> None:
-        """On a shared ledger, now and then: what a gateway that failed for good has not sent, is sent by another."""
+        """On a shared ledger, now and then: what a gateway that failed has not sent is sent by another."""
         if self._ledger.shared and time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + SECONDS_BETWEEN_LOOKS
             self.resend_due = True

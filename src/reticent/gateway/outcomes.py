@@ -1,4 +1,4 @@
-"""Outcomes: what became of each message, counted, and logged where it is unusual."""
+"""Outcomes of messages: counted, and logged where they are unusual."""
 
 import logging
 import time

@@ -107,7 +107,7 @@ function absence() {
 
 function showStatus() {
   const stopped = Boolean(state && state.stopped);
-  const lost = stopped ? "The gateway was stopped. Start it again with reticent serve; this page goes on by itself then."
+  const lost = stopped ? "The gateway was stopped. Start it again with reticent serve; this page then reconnects by itself."
     : refused ? "The gateway refused this page: its token is missing or wrong, or too many wrong ones came from here. Open the address that was printed at the start; if you did, wait a minute."
     : "No connection to the gateway. It has ended, or it is out of reach; this page tries again by itself.";
   const trouble = connected ? state.trouble : lost;

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reticent.data.windows import FULL_ENOUGH, HAIR, LONGEST_PAUSE, ReadingKind, log_deviation
+from reticent.data.windows import FULL_ENOUGH, LONGEST_PAUSE, TIME_TOLERANCE, ReadingKind, log_deviation
 from reticent.errors import InputError
 from reticent.problem.codebook import Codebook
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 
 # Recordings are kept in 32 bits.
 LARGEST = float(np.finfo(np.float32).max)
@@ -65,7 +65,7 @@ class Encoder:
     interval: float | None
 
     @classmethod
-    def of(cls, model: ReleaseModel) -> "Encoder":
+    def of(cls, model: Model) -> "Encoder":
         """The encoder of a model, fitted or not."""
         symbols = {name: index for index, name in enumerate(model.symbols)}
         if model.fitted is None:
@@ -111,7 +111,7 @@ class Encoder:
             raise InputError(f"A sample of sensor {self.sensors[sensor]!r} does not come after the one before it.")
         if time - window.last > LONGEST_PAUSE * self.interval:
             return self._ended(window, sensor, _begun(time, 0, time, sample))
-        place = math.floor((time - window.start + HAIR * self.interval) / self.kind.seconds)
+        place = math.floor((time - window.start + TIME_TOLERANCE * self.interval) / self.kind.seconds)
         if place > window.place:
             return self._ended(window, sensor, _begun(window.start, place, time, sample))
         return Gathered(_joined(window, time, sample))

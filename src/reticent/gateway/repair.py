@@ -1,4 +1,4 @@
-"""Entries that were damaged, written anew from an export.
+"""Restores damaged entries from an export.
 
 Only what was damaged or is gone is written, and only where it fits the entries beside it: nothing that was spent is
 forgotten, and nothing that can be read is changed.
@@ -13,14 +13,14 @@ from reticent.gateway.ledger import Damaged, Ledger
 
 @dataclass
 class Repair:
-    """What was mended, and what an export could not mend, as sentences."""
+    """The entries that were restored, and what could not be restored, as sentences."""
 
     mended: list[Entry] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
 
 def repair(ledger: Ledger, exported: Iterable[Entry]) -> Repair:
-    """Mend what the entries of an export can mend. They come in order of subject and number."""
+    """Restore what the entries of an export can restore. They come in order of subject and number."""
     found, before = Repair(), None
     for entry in exported:
         if before is None or (before.subject, before.number + 1) != (entry.subject, entry.number):

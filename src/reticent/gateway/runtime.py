@@ -1,27 +1,22 @@
-"""Decisions in numpy: from a subject's standing to which sensor may speak, and from what is sent to the new standing.
+"""Decisions in numpy: from what the provider knows of a subject (its `Standing`) to a release, and to the next one.
 
-The same belief, ledger, guarantee and policy as the compiled process (`reticent.process.release`), one subject at a
-time. Nothing here depends on anything but the standing, so a gateway may forget all else.
+The same rules as those of the compiled process (`reticent.guard.rules`), one subject at a time. Nothing here depends on
+anything but the standing, so a gateway may forget all else.
 """
 
 import hashlib
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from reticent.belief.bayes import update
 from reticent.errors import InputError
-from reticent.gateway.kernels import Labels, Rule, Safety, movement
-from reticent.gateway.numeric import NATS_PER_BIT, TINY, Sensors, entropy
-from reticent.gateway.policies import Actor, Lookahead, Public
-from reticent.gateway.value import Value
-from reticent.gateway.value_kernels import ValueKernels
+from reticent.gateway.policies import chooser_of
+from reticent.guard.rules import PublicState
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Bound, Knowledge
 from reticent.problem.enforcement import Promise
-from reticent.problem.merging import LEAST_MOVE, NEAREST, value_symbols
 from reticent.problem.task import Task
 
 
@@ -93,28 +88,15 @@ class Runtime:
     sensors: tuple[str, ...]
     symbols: tuple[str, ...]
     bound: Bound
-    policy: Actor | Lookahead
 
     def __init__(self, file: PolicyFile, digest: str) -> None:
-        task = file.task
-        self.task, self.digest, self.sensors = task, digest, task.model.sensors
-        self._prior = task.model.prior
-        self._sensors = sensors = Sensors(task.model.channel)
-        self.bound = task.bound
-        # [S], where the bound limits posteriors.
-        self._limits: Any = task.bound.secret_limits(len(task.model.secrets)) if task.enforcement.replaces else None
-        enforcement: Any = task.enforcement
-        self._rule: Rule | None = Labels(enforcement) if enforcement.replaces else None
-        merged = enforcement.merged_symbols(task.model.useful)
-        if file.kind == "actor":
-            self.policy = Actor(file, sensors)
-        else:
-            value = Value(file)
-            self.policy = Lookahead(value, sensors)
-            if value.kernels == "value":
-                self._rule = ValueKernels(enforcement, value, sensors)
-                merged = value_symbols(enforcement.declares, task.model.useful)
-        self.symbols = (*task.model.symbols, *merged)
+        self.task, self.digest = file.task, digest
+        self.policy = chooser_of(file)
+        self.rules = self.policy.rules
+        self.bound, self.sensors = self.task.bound, self.task.model.sensors
+        self.symbols = (*self.task.model.symbols, *self.rules.enforcement.merged_symbols(self.task.model.useful))
+        # q(z | a, s, u), reading by reading: [A Z S U].
+        self._likelihoods = np.ascontiguousarray(np.moveaxis(self.rules.channel, -1, 1))
 
     @classmethod
     def load(cls, path: str | Path, allow_unbounded: bool = False) -> "Runtime":
@@ -128,19 +110,19 @@ class Runtime:
 
     def first(self) -> Standing:
         """Where every subject starts: the prior, nothing spent."""
-        return Standing(self._prior, 0.0, 0, 0)
+        return Standing(self.rules.prior, 0.0, 0, 0)
 
     def could_be(self, standing: Standing) -> bool:
         """Whether this is a belief over the model's secrets and useful values at all."""
         belief = standing.belief
-        return belief.shape == self._prior.shape and bool((belief >= 0).all() and abs(belief.sum() - 1) < WHOLE)
+        return belief.shape == self.rules.prior.shape and bool((belief >= 0).all() and abs(belief.sum() - 1) < WHOLE)
 
     def next_session(self, standing: Standing) -> Standing:
         """The secret stays, the useful value is drawn anew: the belief is beta(s) p(u | s). The ledger goes on."""
-        prior = self._prior.sum(1)
+        prior = self.rules.prior.sum(1)
         # A secret that never occurs stays at probability zero.
         odds = standing.belief.sum(1) / np.where(prior > 0, prior, 1.0)
-        belief = self._prior * odds[:, None]
+        belief = self.rules.prior * odds[:, None]
         return Standing(belief / belief.sum(), standing.spent_bits, standing.session + 1, 0)
 
     def decide(self, standing: Standing, rng: np.random.Generator) -> Decision:
@@ -157,7 +139,7 @@ class Runtime:
         A session that says nothing leaves the standing where it is, so the same is decided for ever; but for a policy
         that draws, as long as a sensor is allowed.
         """
-        return decision.sensor is None and not (self.policy.draws and any(self.public(start).allowed))
+        return decision.sensor is None and not (self.policy.draws and self.public(start).allowed[:-1].any())
 
     def release(
         self, standing: Standing, decision: Decision, reading: int, rng: np.random.Generator
@@ -166,14 +148,15 @@ class Runtime:
         sensor, kernel = decision.sensor, decision.kernel
         if sensor is None:
             raise InputError("The decision is to stop: no reading is released.")
-        if not 0 <= reading < self._sensors.readings:
-            raise InputError(f"There is no reading {reading}: the model has {self._sensors.readings}.")
+        readings = len(self.task.model.symbols)
+        if not 0 <= reading < readings:
+            raise InputError(f"There is no reading {reading}: the model has {readings}.")
         symbol = reading
         if kernel is not None:
-            if not self._sensors.likelihoods[sensor, reading] @ standing.belief.reshape(-1) > 0:
+            if not np.vdot(self._likelihoods[sensor, reading], standing.belief) > 0:
                 raise self._impossible(sensor, reading)
             option = _draw(kernel[:, reading].tolist(), rng)
-            symbol = reading if option == 0 else self._sensors.readings + option - 1
+            symbol = reading if option == 0 else readings + option - 1
         chances = self._chances(kernel, symbol)
         belief = self.heard(standing, sensor, symbol, chances)
         after = Standing(belief, standing.spent_bits + decision.bits, standing.session, standing.step + 1)
@@ -186,28 +169,26 @@ class Runtime:
         Only sums of what is not negative: on any processor the same but for the last digits. The program that finds
         the rule is not like that, so whoever follows takes the rule that was in force.
         """
-        likelihoods = self._sensors.likelihoods[sensor]
+        likelihoods = self._likelihoods[sensor]
         if symbol < len(likelihoods):
             # The chance of being sent as it is cancels, but must not be zero.
             possible, likelihood = chances is None or chances[symbol] > 0, likelihoods[symbol]
         else:
             assert chances is not None
-            possible, likelihood = True, chances @ likelihoods
-        joint = standing.belief.reshape(-1) * likelihood
-        mass = np.add.reduce(joint)
-        if not (possible and mass > 0):
+            possible, likelihood = True, np.tensordot(chances, likelihoods, 1)
+        belief, has_mass = update(standing.belief, likelihood)
+        if not (possible and has_mass):
             raise self._impossible(sensor, symbol)
-        joint /= mass
-        return joint.reshape(standing.belief.shape)
+        return belief
 
     def information_bits(self, standing: Standing, sensor: int) -> float:
-        """What one release of this sensor adds to the ledger where readings are sent as they are."""
-        return self._sensors.information_bits(self._sensors.joint(standing.belief.reshape(-1)))[sensor]
+        """What one release of this sensor adds to the information spent where readings are sent as they are."""
+        return float(self.rules.look(standing.belief, standing.spent_bits, None).bits_of(sensor))
 
     @property
     def merges(self) -> bool:
         """Whether something else may be sent in place of a reading."""
-        return self._rule is not None
+        return self.rules.enforcement.replaces
 
     def budget_left(self, standing: Standing) -> float:
         """Share of the way from the first standing to the bound that is left; all of it where there is no bound."""
@@ -222,49 +203,32 @@ class Runtime:
         """max_s beta(s)."""
         return max(map(sum, standing.belief.tolist()))
 
-    def public(self, standing: Standing) -> Public:
+    def public(self, standing: Standing) -> PublicState:
         """What each sensor would send at this standing, and which are allowed."""
-        belief = standing.belief.reshape(-1)
-        joint = self._sensors.joint(belief)
-        if self._rule is not None:
-            kernels = self._rule.kernels(Safety(belief, joint, self._limits))
-            far = bool((self._limits - np.array(joint.by_secret) >= NEAREST).all())
-            moves = movement(belief, self._sensors, joint, kernels).tolist()
-            allowed = [far and move > LEAST_MOVE for move in moves]
-            return Public(belief, standing.spent_bits, joint, allowed, kernels, None)
-        bits = self._sensors.information_bits(joint)
-        most = self.bound.number if self.bound.on_spending else math.inf
-        allowed = [standing.spent_bits + more < most for more in bits]
-        if not self.bound.on_spending and self.task.enforcement.promise is Promise.NEVER:
-            allowed = (~self.bound.may_cross(joint.prospect)).tolist()
-        return Public(belief, standing.spent_bits, joint, allowed, None, bits)
+        return self.rules.public(standing.belief, standing.spent_bits)
 
-    def decided(self, public: Public, sensor: int) -> Decision:
+    def decided(self, public: PublicState, sensor: int) -> Decision:
         """The decision that this sensor speaks, whoever made it."""
-        if public.bits is not None:
-            return Decision(sensor, None, public.bits[sensor])
-        assert public.kernels is not None
-        kernel, secret = public.kernels[sensor], public.joint.secret[sensor]
-        sent = np.concatenate([secret * kernel[0], secret @ kernel[1:].T], axis=1)
-        nats = entropy(np.array(public.joint.by_secret)) + entropy(sent.sum(0)) - entropy(sent)
-        return Decision(sensor, kernel, max(nats / NATS_PER_BIT, 0.0))
+        kernel = None if public.kernels is None else public.kernels[sensor]
+        bits = self.rules.prospect(public).bits_of(sensor) if public.bits is None else public.bits[sensor]
+        return Decision(sensor, kernel, float(bits))
 
     def _chances(self, kernel: np.ndarray | None, symbol: int) -> np.ndarray | None:
         """Of each reading the chance of being sent as this symbol."""
         if kernel is None:
             return None
-        merged = symbol - self._sensors.readings
-        if merged >= 0:
-            return kernel[1 + merged]
-        alone = np.zeros(self._sensors.readings)
+        readings = kernel.shape[1]
+        if symbol >= readings:
+            return kernel[1 + symbol - readings]
+        alone = np.zeros(readings)
         alone[symbol] = kernel[0, symbol]
         return alone
 
     def _surprise(self, standing: Standing, decision: Decision, symbol: int) -> Surprise:
-        law = np.dot(self._sensors.likelihoods[decision.sensor], standing.belief.reshape(-1))
+        law = (self._likelihoods[decision.sensor] * standing.belief).sum((1, 2))
         if decision.kernel is not None:
             law = np.concatenate([law * decision.kernel[0], np.dot(decision.kernel[1:], law)])
-        logarithms = np.log(np.maximum(law, TINY))
+        logarithms = np.log(np.maximum(law, np.finfo(float).tiny))
         weighted = law * logarithms
         mean = -float(np.add.reduce(weighted))
         return Surprise(-float(logarithms[symbol]), mean, max(float(np.dot(weighted, logarithms)) - mean * mean, 0.0))
@@ -294,8 +258,6 @@ def _check(file: PolicyFile, allow_unbounded: bool) -> None:
     task, name = file.task, file.task.enforcement.name
     if not task.enforcement.releases:
         raise InputError(f"This policy sends an answer in place of readings, which the gateway cannot do. {_how(task)}")
-    if file.kind not in ("actor", "lookahead"):
-        raise InputError(f"This file holds a policy of kind {file.kind!r}, which this version does not know.")
     unbounded = task.bound.number is None
     if unbounded and not allow_unbounded:
         raise InputError(f"This policy has no bound, so it would release anything. {_how(task)}")

@@ -99,7 +99,7 @@ class Gateway:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped for good."""
+        """Whether it was stopped; a pause does not count."""
         return self._troubles.has("stopped")
 
     def pause(self) -> None:

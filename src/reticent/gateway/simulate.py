@@ -1,6 +1,6 @@
 """Simulated sensors: messages for a gateway, drawn from a model or replayed from recordings.
 
-Each subject has one secret for good, and one useful value per episode, which is sometimes kept for the next. Within an
+Each subject has one secret, and one useful value per episode, which is sometimes kept for the next. Within an
 episode every sensor of every subject sends a reading at every time step; between episodes all are silent, so that
 sessions of the gateway do not straddle two episodes.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from reticent.errors import InputError
 from reticent.gateway.messages import Message
 from reticent.gateway.sessions import STAYS
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 
 
 class Source(abc.ABC):
@@ -38,9 +38,7 @@ class Drawn(Source):
     The useful value stays for the next episode with probability `stays`; the gateway's model draws it anew.
     """
 
-    def __init__(
-        self, model: ReleaseModel, subjects: Sequence[str], seed: int | None = 0, stays: float = STAYS
-    ) -> None:
+    def __init__(self, model: Model, subjects: Sequence[str], seed: int | None = 0, stays: float = STAYS) -> None:
         if not 0 <= stays <= 1:
             raise InputError(f"--stays must be a probability from 0 to 1; it is {stays:g}.")
         self._model, self._subjects, self._stays = model, list(subjects), stays

@@ -1,4 +1,4 @@
-"""The standing of a subject (what the provider knows of it) that follows from its newest entry in the ledger.
+"""What the provider knows of a subject (its `Standing`), from its newest entry in the ledger.
 
 Numpy is imported on first use: most commands on a ledger do without it.
 """

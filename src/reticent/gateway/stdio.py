@@ -14,7 +14,7 @@ from reticent.gateway.messages import LONGEST_MESSAGE, Message, Outgoing, Refuse
 from reticent.gateway.service import Gateway
 
 AT_ONCE = 65_536
-# So often trouble that mends itself is looked at although nothing comes in, and whether it is time to end.
+# Seconds between looks at trouble that resolves itself, and at whether to end, while nothing comes in.
 IDLE_SECONDS = 0.25
 
 

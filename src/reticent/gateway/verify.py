@@ -1,4 +1,4 @@
-"""Does a ledger hold together? The chain, the order, and with the policy every belief in it, recomputed.
+"""Verifies a ledger: chains and order, and with the policy every belief, recomputed.
 
 Each entry is checked against the one before it, so that everything follows from the prior and from what was sent: the
 first belief is recomputed from the prior, the next from the first, and so on. One pass, one entry in memory at a time.
@@ -204,9 +204,9 @@ def _bits_between(runtime: "Runtime", standing: "Standing", entry: Entry) -> tup
     if not runtime.merges:
         exact = standing.spent_bits + runtime.information_bits(standing, runtime.sensors.index(entry.sensor))
         return exact, exact
-    from reticent.gateway.numeric import NATS_PER_BIT, entropy
+    from reticent.belief.information import entropy_bits
 
-    return standing.spent_bits, standing.spent_bits + entropy(standing.belief.sum(1)) / NATS_PER_BIT
+    return standing.spent_bits, standing.spent_bits + float(entropy_bits(standing.belief.sum(1)))
 
 
 def _check_bound(runtime: "Runtime", entry: Entry) -> None:

@@ -1,4 +1,4 @@
-"""Gymnasium environments over the processes, so that other people's agents run on them unchanged; and the way back.
+"""Gymnasium environments over processes: agents of other libraries run on them unchanged, and come back as policies.
 
 Importing this registers `reticent/Synthetic-v0`, `reticent/Problem-v0` and `reticent/Recordings-v0`. What they are made
 of is imported when the first of them is made.

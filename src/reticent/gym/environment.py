@@ -1,4 +1,4 @@
-"""One episode after the other of any process, behind Gymnasium's door."""
+"""A process as a Gymnasium environment, one episode after the other."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""An outside agent comes back in: as a policy of ours, which is evaluated, certified and audited like any other."""
+"""An agent trained elsewhere as a policy, which is evaluated, certified and audited like any other."""
 
 import inspect
 import threading

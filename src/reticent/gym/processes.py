@@ -9,10 +9,11 @@ from reticent.belief.filter import Filter
 from reticent.data.episodes import episodes_of
 from reticent.data.readings import Readings
 from reticent.errors import InputError
+from reticent.fit.recorded import fitted_readings
 from reticent.problem.bound import Bound, Confidence, Information, Unbounded
+from reticent.problem.codebook import Codebook
 from reticent.problem.enforcement import USUAL, Enforcement, named_enforcement
-from reticent.problem.fit import Codebook, fitted_readings
-from reticent.problem.model import ReleaseModel, read_problem
+from reticent.problem.model import Model, read_problem
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
@@ -29,7 +30,7 @@ def synthetic_process(**options: Any) -> Process:
     return Process.of(task_of(synthetic(), **options))
 
 
-def problem_process(problem: str | Path | ReleaseModel | Task | Process, **options: Any) -> Process:
+def problem_process(problem: str | Path | Model | Task | Process, **options: Any) -> Process:
     """A problem file or a model with the options of `task_of`; or a task or a process, which need none."""
     if not isinstance(problem, Task | Process):
         return Process.of(task_of(_model(problem), **options))
@@ -40,7 +41,7 @@ def problem_process(problem: str | Path | ReleaseModel | Task | Process, **optio
 
 def recordings_process(
     data: str | Path | Readings,
-    problem: str | Path | ReleaseModel | None = None,
+    problem: str | Path | Model | None = None,
     provider: Filter | None = None,
     map: str | Path | None = None,
     **options: Any,
@@ -65,7 +66,7 @@ def recordings_process(
 
 
 def task_of(
-    model: ReleaseModel,
+    model: Model,
     confidence: float | None = None,
     information: float | None = None,
     enforce: str | Enforcement = USUAL,
@@ -86,8 +87,8 @@ def _bound(confidence: float | None, information: float | None, unbounded: bool)
     return Information(information) if confidence is None else Confidence(confidence)  # type: ignore[arg-type]
 
 
-def _model(problem: str | Path | ReleaseModel) -> ReleaseModel:
-    return problem if isinstance(problem, ReleaseModel) else read_problem(problem)
+def _model(problem: str | Path | Model) -> Model:
+    return problem if isinstance(problem, Model) else read_problem(problem)
 
 
 def _learned(
@@ -102,7 +103,7 @@ def _learned(
     return Process.over(provider, recorded, _bound(confidence, information, unbounded), objective, horizon)
 
 
-def _fitted_to(model: ReleaseModel, recorded: Readings) -> Readings:
+def _fitted_to(model: Model, recorded: Readings) -> Readings:
     """The readings of the people whom the model was fitted to."""
     names = recorded.sensors, recorded.secrets, recorded.useful_values
     if names != (model.sensors, model.secrets, model.useful):

@@ -1,4 +1,4 @@
-"""The vector environment behind the door that Stable-Baselines3 has for its own."""
+"""The vector environment as a `VecEnv` of Stable-Baselines3."""
 
 from typing import Any
 

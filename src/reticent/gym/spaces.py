@@ -1,4 +1,4 @@
-"""What an agent sees, within which limits, and what becomes of the actions that it asks for."""
+"""Observation and action spaces, and what happens to actions that are not allowed."""
 
 from typing import Any, Literal, get_args
 
@@ -15,7 +15,7 @@ from reticent.process.process import Process
 Forbidden = Literal["stop", "error"]
 # Observations are 32-bit floats: sums of probabilities may miss their limits by rounding.
 ROUNDING = 1e-5
-# What `policy.network.describe` puts under a probability before its logarithm, and under a doubt before its root.
+# What `policy.features.describe` puts under a probability before its logarithm, and under a doubt before its root.
 LEAST_PROBABILITY, LEAST_DOUBT = 1e-9, 1e-6
 
 

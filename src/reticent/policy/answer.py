@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from reticent.belief.information import surprise_bits
+from reticent.belief.information import entropy_bits
 from reticent.errors import InputError
 from reticent.policy.lookahead import Lookahead
 from reticent.problem.bound import Unbounded
@@ -109,8 +109,8 @@ class Answer:
         # What silence said at each time before the answer; before anything, it is the prior.
         silence = [self.task.model.largest_secret_prior, *rule.in_silence[:-1].sum(2).max(1)]
         before = np.maximum.accumulate(silence)[time]
-        bits = np.asarray(surprise_bits(jnp.asarray(rule.on_answer.sum(3))).sum(2))
-        prior_bits = float(surprise_bits(jnp.asarray(self.task.model.prior.sum(1))).sum())
+        bits = entropy_bits(rule.on_answer.sum(3))
+        prior_bits = float(entropy_bits(self.task.model.prior.sum(1)))
         highest = np.maximum(confidence, before)
         seen = {
             "cost": price.error_penalty * (1 - belief.sum(1).max(1)) + price.time_cost * rule.times[time],

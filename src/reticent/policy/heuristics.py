@@ -1,8 +1,9 @@
-"""What an expert tries first: lookahead, information gain, EJS, Chernoff, each with a stopping threshold.
+"""Heuristic policies: one-step lookahead, information gain, EJS, Chernoff, each with a stopping threshold.
 
 Every rule stops once max_u beta(u) reaches its threshold, or when no sensor is allowed.
 """
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -11,7 +12,8 @@ from scipy.special import rel_entr
 
 from reticent.belief.bayes import useful_joint, useful_marginal
 from reticent.belief.information import secret_information_bits, useful_information_bits
-from reticent.policy.policy import FixedSensor, Policy, RandomSensor, best, choose, sure_enough
+from reticent.policy.features import lookahead_costs
+from reticent.policy.policy import NEVER, FixedSensor, Policy, RandomSensor, best, choose, sure_enough
 from reticent.process.process import Process, PublicState
 from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Scalar
 
@@ -19,30 +21,22 @@ from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Sc
 TINY = 1e-300
 
 
-def lookahead_costs(process: Process, public: PublicState) -> PerSensor:
-    """Cost of one release and then stopping: C_T + sum_z p(z) (C_B if beta_z is in F, else stop(beta_z)).
-
-    Stop cost and forbidden region are homogeneous in the belief, so the posteriors need no division.
-    """
-    prospect = process.prospect(public)
-    law = prospect.law
-    end = process.objective.error_penalty * (law - prospect.useful.max(0))
-    if process.enforcement.ends_on_crossing:
-        entered = process.bound.entered(prospect.secret, law) & (law > 0)
-        paid = process.enforcement.release_cost(process.objective, process.bound, False, True)
-        end = jnp.where(entered, (paid - process.objective.time_cost) * law, end)
-    costs = process.objective.time_cost + end.sum(1)
-    if process.enforcement.priced:
-        # What one more release says about the secret is paid for at the stop, on average over its readings.
-        costs = costs + process.leakage_cost(public.belief) + process.enforcement.price * prospect.bits
-    return costs
-
-
 class OneStepLookahead(Policy):
-    """The sensor whose single release, then a stop, is cheapest; stops when stopping now is cheaper still."""
+    """The sensor whose single release, then a stop, is cheapest; stops when stopping now is cheaper still.
+
+    Args:
+        process: The process that it looks ahead in.
+        threshold: It also stops once max_u beta(u) reaches this; by default never.
+
+    Example:
+        >>> from reticent.problem.synthetic import tells_useful
+        >>> process = rt.Process.of(rt.Task(tells_useful(), rt.Confidence(0.8)))
+        >>> rt.Solution.of(process.task, rt.OneStepLookahead(process)).evaluate(100).releases.value
+        1.0
+    """
 
     process: Process
-    threshold: Scalar
+    threshold: Scalar = eqx.field(default_factory=lambda: jnp.asarray(jnp.inf))
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
         del key
@@ -144,8 +138,7 @@ KAPPAS = (0.0, 0.5, 1.0)
 
 def threshold_rules(name: str, process: Process) -> dict[str, ThresholdRule]:
     """The variants of a baseline by name; none of them stops by threshold yet."""
-    # A confidence that is never reached.
-    never = jnp.asarray(2.0)
+    never = jnp.asarray(NEVER)
     match name:
         case "random sensor":
             return {"": RandomSensor(never)}

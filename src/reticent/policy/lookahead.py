@@ -6,47 +6,50 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import secret_joint, useful_joint
-from reticent.policy.network import Network, describe
+from reticent.policy.features import describe
+from reticent.policy.network import Network
 from reticent.policy.policy import Policy, best
 from reticent.policy.settings import KernelChoice, described
+from reticent.policy.value import continuation_value, q_values
 from reticent.problem.merging import REFINEMENTS
 from reticent.process.process import Process, PublicState
-from reticent.types import Array, Belief, Index, PerSensor, PRNGKey, Scalar
+from reticent.types import Array, Belief, Index, PRNGKey, Scalar
 
 # Outputs of a fresh network are small; this lets them reach every share with a few steps of learning.
 STEEPNESS, FIRST_LOGIT = 20.0, 2.5
 
 
 class ValueFunction(eqx.Module):
-    """V(beta, m) = min(stop cost, cost of going on): the stop is exact, only going on is learned.
+    """V(beta, m) = min(stop cost, continuation value): the stop is exact, only the continuation value is learned.
 
     Where crossing ends the episode, V jumps with every symbol that starts to land in F. So the next release is exact,
     too, and what is learned, for each sensor, is which share of the stop cost that it leaves is still paid in the end:
 
-        Q_a = C_T + C_B P(F | beta, a) + share_a E[stop cost; not F | beta, a],    going on = min_a Q_a.
-
-    Where bits have a price, only what comes on top of the bits said so far is learned, which stays in the range of the
-    plain stop cost: so the network keeps up while the price of a bit changes.
+        Q_a = C_T + C_B P(F | beta, a) + share_a E[stop cost; not F | beta, a],    continuation = min_a Q_a.
     """
 
     process: Process
     network: Network
 
-    def __call__(self, belief: Belief, spent_bits: Scalar) -> Scalar:
-        return jnp.minimum(self.process.stop_cost(belief), self.going_on(belief, spent_bits))
+    def __call__(self, belief: Float[Array, "*N S U"], spent_bits: Float[Array, "*M"]) -> Float[Array, "*N"]:
+        return self.process.at_each(self._value)(belief, spent_bits)
 
-    def going_on(self, belief: Belief, spent_bits: Scalar) -> Scalar:
+    def _value(self, belief: Belief, spent_bits: Scalar) -> Scalar:
+        return jnp.minimum(self.process.stop_cost(belief), jnp.min(self.q_values(belief, spent_bits)))
+
+    def continuation(
+        self, belief: Float[Array, "*N S U"], spent_bits: Float[Array, "*M"] | float = 0.0
+    ) -> Float[Array, "*N"]:
         """Learned cost of releasing at least once more and acting well from then on."""
-        return jnp.min(self.each(belief, spent_bits))
+        return self.process.at_each(lambda *at: jnp.min(self.q_values(*at)))(belief, spent_bits)
 
-    def each(self, belief: Belief, spent_bits: Scalar) -> Float[Array, " O"]:
-        """The learned costs whose least is that of going on: of each sensor, or only that one."""
+    def q_values(self, belief: Belief, spent_bits: Scalar) -> Float[Array, " O"]:
+        """The learned costs whose least is the continuation value: of each sensor, or only that one."""
         process = self.process
+        if not process.enforcement.ends_on_crossing:
+            return continuation_value(process, self.network, belief, spent_bits)[None]
         learned = self.network(describe(belief, process.used(belief, spent_bits)))
-        if process.enforcement.ends_on_crossing:
-            return _by_sensor(process, belief, learned).astype(belief.dtype)
-        costs = process.objective.error_penalty * learned.astype(belief.dtype)
-        return costs + process.leakage_cost(belief) if process.enforcement.priced else costs
+        return _by_sensor(process, belief, learned).astype(belief.dtype)
 
 
 def value_network(process: Process, width: int, key: PRNGKey) -> Network:
@@ -80,14 +83,6 @@ def _by_sensor(process: Process, belief: Belief, learned: Float[Array, " A"]) ->
     return objective.time_cost + violation_cost * entered + objective.error_penalty * share * doubt
 
 
-def going_on_costs(process: Process, value: ValueFunction, public: PublicState) -> PerSensor:
-    """Q_a = sum_y p(y) (cost + V(beta_y, m_a)), infinite for a sensor that is not allowed."""
-    look = process.outlook(public)
-    after = jax.vmap(jax.vmap(value, (0, None)))(look.belief, look.spent_bits)
-    costs = jnp.sum(look.law * (look.cost + jnp.where(look.ended, 0.0, after)), axis=1)
-    return jnp.where(public.allowed[:-1], costs, jnp.inf)
-
-
 class Lookahead(Policy):
     """The sensor of the lowest one-step cost to go; stops when stopping is no dearer."""
 
@@ -96,8 +91,15 @@ class Lookahead(Policy):
 
     def act(self, key: PRNGKey, public: PublicState) -> Index:
         del key
-        costs = going_on_costs(self.process, self.value, public)
+        costs = q_values(self.process, self.value, public)
         return best(public, -costs, self.process.stop_cost(public.belief) <= jnp.min(costs))
+
+    def acts_in(self, process: Process) -> Process:
+        return self.process
+
+    @property
+    def control_variate(self) -> ValueFunction:
+        return self.value
 
 
 def lookahead_policy(
@@ -113,5 +115,5 @@ def lookahead_policy(
     """
     value = ValueFunction(made_for or process, network)
     if kernels == "value":
-        process = process.with_value_kernels(value.going_on, refinements)
+        process = process.with_value_kernels(value.continuation, refinements)
     return Lookahead(process, value)

@@ -1,4 +1,4 @@
-"""The small network that actors, critics and value functions share, what it sees of a belief, and how it is stored."""
+"""The network of actors, critics and value functions while it learns, and how it is stored."""
 
 from itertools import pairwise
 
@@ -8,19 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from reticent.policy.settings import LEAST_BELIEF, LEAST_DOUBT, LOG_SCALE, SLOPE, check_network
+from reticent.policy.perceptron import perceptron
+from reticent.policy.settings import check_network
 from reticent.policy.store import PolicyFile
-from reticent.types import Array, Belief, PRNGKey, Scalar
-
-
-def describe(belief: Belief, used: Scalar) -> Float[Array, " F"]:
-    """The belief, its logarithm and marginals, the share of the bound that is used up, and how unsure U still is."""
-    belief, used = belief.astype(jnp.float32), used.astype(jnp.float32)
-    by_useful = belief.sum(0)
-    # A belief that rounding puts above one must not give the root of a negative number.
-    unsure = jnp.sqrt(jnp.maximum(1 - jnp.max(by_useful), LEAST_DOUBT))
-    logarithm = jnp.log(jnp.maximum(belief.reshape(-1), LEAST_BELIEF)) / LOG_SCALE
-    return jnp.concatenate([belief.reshape(-1), logarithm, belief.sum(1), by_useful, jnp.stack([used, unsure])])
+from reticent.types import Array, PRNGKey
 
 
 class Network(eqx.Module):
@@ -36,11 +27,8 @@ class Network(eqx.Module):
         layers[-1] = eqx.tree_at(lambda layer: layer.weight, layers[-1], 0.01 * layers[-1].weight)
         self.layers = tuple(layers)
 
-    def __call__(self, x: Float[Array, " I"]) -> Float[Array, " O"]:
-        *hidden, last = self.layers
-        for layer in hidden:
-            x = jax.nn.leaky_relu(layer(x), SLOPE)
-        return last(x)
+    def __call__(self, x: Float[Array, "*N I"]) -> Float[Array, "*N O"]:
+        return perceptron([(layer.weight, layer.bias) for layer in self.layers], x)
 
 
 def network_arrays(network: Network) -> dict[str, np.ndarray]:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from reticent.errors import InputError
+from reticent.policy.perceptron import SLOPE
 from reticent.policy.settings import (
     GAIN_SCALE,
     LEAST_BELIEF,
     LEAST_DOUBT,
     LOG_SCALE,
-    SLOPE,
     Inputs,
     actor_settings,
     check_network,
@@ -30,7 +30,7 @@ OPSET, IR_VERSION = 17, 8
 BELIEF, SPENT_BITS, ALLOWED, KERNELS, LOGITS, ACTION = "belief", "spent_bits", "allowed", "kernels", "logits", "action"
 MEANING = {
     BELIEF: "what the provider knows, P(secret, useful) given all that was sent; [N, secrets, useful values]",
-    SPENT_BITS: "the ledger: bits about the secret that the sensors used so far have said; [N]",
+    SPENT_BITS: "the information spent: bits about the secret that the sensors used so far have said; [N]",
     ALLOWED: "whether each sensor may speak without crossing the bound; [N, sensors]",
     KERNELS: "the chance of each reading to be sent as it is (first), or as each merged symbol; "
     "[N, sensors, 1 + merged symbols, readings]",

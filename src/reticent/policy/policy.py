@@ -1,6 +1,7 @@
-"""The interface of a policy, and the two that need no thought: random sensor and fixed sensor."""
+"""The interface of a policy, and two baselines: random sensor and fixed sensor."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,16 +9,37 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import useful_marginal
-from reticent.process.process import PublicState
+from reticent.process.process import Process, PublicState
 from reticent.types import Array, Index, PRNGKey, Scalar
+
+# A threshold on a probability that no belief reaches: the policy never stops by it.
+NEVER = jnp.inf
 
 
 class Policy(eqx.Module):
-    """Chooses an action from the public state. It must never choose one that is not allowed."""
+    """Chooses an action from the public state. It must never choose one that is not allowed.
+
+    Write your own by deriving from it: its fields are arrays, and `act` is compiled, so it says `jnp.where` for `if`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> class Patient(rt.Policy):
+        ...     def act(self, key, public):
+        ...         return jnp.argmax(public.allowed)
+    """
 
     @abc.abstractmethod
     def act(self, key: PRNGKey, public: PublicState) -> Index:
         """Index of a sensor, or one past the last sensor to stop."""
+
+    def acts_in(self, process: Process) -> Process:
+        """The process that it acts in: this one, unless it carries along one with numbers that it has learned."""
+        return process
+
+    @property
+    def control_variate(self) -> Any:
+        """Its value function, where it has one: simulated costs then have narrower intervals."""
+        return None
 
 
 def choose(key: PRNGKey, public: PublicState, weight: Float[Array, " A"], stop: Array) -> Index:

@@ -11,7 +11,7 @@ from reticent.errors import InputError
 from reticent.policy.actor import Actor, Features
 from reticent.policy.answer import Answer, AnswerRule, private_task
 from reticent.policy.lookahead import Lookahead, lookahead_policy, outputs
-from reticent.policy.network import network_arrays, network_of
+from reticent.policy.network import Network, network_arrays, network_of
 from reticent.policy.policy import Policy
 from reticent.policy.settings import WIDEST, actor_settings, described, lookahead_settings
 from reticent.policy.store import PolicyFile
@@ -22,21 +22,27 @@ from reticent.process.process import Process
 RULE_ARRAYS = tuple(field.name for field in fields(AnswerRule))
 
 
-def policy_file(policy: Actor | Lookahead | Answer, task: Task, settings: dict[str, Any], provenance: dict[str, Any]):
-    """The file that holds a policy; of the settings that it was made with, those that it is rebuilt from."""
+def policy_file(policy: Policy | Answer, task: Task, provenance: dict[str, Any]) -> PolicyFile:
+    """The file that holds a policy; an `InputError` for one of a kind that a file cannot hold."""
     match policy:
         case Actor():
-            kept = {"inputs": policy.features.inputs, "width": settings["width"], "greedy": policy.greedy}
-            kept |= _price(policy.features.process)
-            return PolicyFile("actor", task, kept, network_arrays(policy.network), provenance)
+            network = policy.network
+            settings = {"inputs": policy.features.inputs, "width": _width(network), "greedy": policy.greedy}
+            settings |= _price(policy.features.process)
+            return PolicyFile("actor", task, settings, network_arrays(network), provenance)
         case Lookahead():
-            kept = {"width": settings["width"], "kernels": settings["kernels"]}
-            kept |= _price(policy.process)
-            return PolicyFile("lookahead", task, kept, network_arrays(policy.value.network), provenance)
+            network = policy.value.network
+            settings = {"width": _width(network), "kernels": policy.process.enforcement.kernel_choice}
+            settings |= _price(policy.process)
+            return PolicyFile("lookahead", task, settings, network_arrays(network), provenance)
         case Answer():
-            arrays = network_arrays(policy.private.value.network)
-            arrays |= {name: np.ascontiguousarray(getattr(policy.rule, name)) for name in RULE_ARRAYS}
-            return PolicyFile("answer", task, {"width": settings["width"]}, arrays, provenance)
+            network = policy.private.value.network
+            arrays = {name: np.ascontiguousarray(getattr(policy.rule, name)) for name in RULE_ARRAYS}
+            return PolicyFile("answer", task, {"width": _width(network)}, network_arrays(network) | arrays, provenance)
+    raise InputError(
+        "A policy file can hold what the methods ppo, a2c, value-iteration and answer make, but not a "
+        f"{type(policy).__name__}. Keep its code, and what it was made from, and make it anew."
+    )
 
 
 def policy_of(file: PolicyFile, enforcement: Enforcement | None = None) -> tuple[Process, Policy]:
@@ -88,6 +94,10 @@ def _rule(file: PolicyFile) -> AnswerRule:
     if not all(np.isfinite(array).all() for array in found.values()):
         raise InputError("The policy file holds numbers that are not finite.")
     return AnswerRule(**found)
+
+
+def _width(network: Network) -> int:
+    return len(network.layers[0].weight)
 
 
 def _price(process: Process) -> dict[str, float]:

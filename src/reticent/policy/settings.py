@@ -14,9 +14,7 @@ from reticent.problem.enforcement import Enforcement, KernelChoice
 
 Inputs = Literal["belief", "described", "rich"]
 WIDEST = 2**14
-# Slope of a hidden unit below zero.
-SLOPE = 0.01
-# A network sees log(beta) / LOG_SCALE, from a floor on; the root of the doubt about U, from a floor on; and a sensor's
+# A network sees log(beta) / LOG_SCALE and the root of the doubt about U, both clipped from below; and a sensor's
 # gain by one-step lookahead as tanh(gain / GAIN_SCALE), in releases' worth of cost.
 LEAST_BELIEF, LOG_SCALE, LEAST_DOUBT, GAIN_SCALE = 1e-9, 5.0, 1e-6, 4.0
 

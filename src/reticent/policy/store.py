@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from reticent.arrays import read_arrays, write_arrays
 from reticent.errors import InputError
+from reticent.problem.array_file import read_arrays, write_arrays
 from reticent.problem.task import Task
 
 FORMAT, OLD_FORMAT = "reticent-policy-2", "reticent-policy-1"

@@ -1,4 +1,4 @@
-"""Bounds: what the provider may come to know of the secret at most.
+"""Bounds: limits on what the provider may learn about the secret.
 
 A bound is a frozen dataclass whose numbers become array leaves in compiled code, so that another limit does not
 recompile. Write your own by deriving from `Bound`, or from `PosteriorBound` where it limits the posterior probability
@@ -51,7 +51,12 @@ class Bound(abc.ABC):
     """A limit on what the provider knows.
 
     `name` is that of files and the command line, `unit` that of the limit. `pathwise`: a single episode can cross it.
-    `on_spending`: it limits the information spent, which is then part of the state.
+    `on_spending`: it limits the information spent, which is then part of the state. Numbers of a bound of your own
+    are its dataclass fields: the page docs/own-parts.md writes one.
+
+    Example:
+        >>> rt.Information(0.5).unit, rt.Information(0.5).on_spending
+        ('bits', True)
     """
 
     name: ClassVar[str]
@@ -115,7 +120,14 @@ class Bound(abc.ABC):
 
 @dataclass(frozen=True)
 class PosteriorBound(Bound):
-    """P(s | all that was sent) < limit(s) at every step, for every secret s."""
+    """P(s | all that was sent) < limit(s) at every step, for every secret s.
+
+    Derive from it, and define `secret_limits`, for limits of your own: withholding, coarsening and answers keep them.
+
+    Example:
+        >>> rt.Confidence(0.8).secret_limits(2)
+        array([0.8, 0.8])
+    """
 
     unit: ClassVar[str] = "probability"
 
@@ -170,7 +182,16 @@ class PosteriorBound(Bound):
 
 @dataclass(frozen=True)
 class Confidence(PosteriorBound):
-    """max_s beta(s) < limit at every step (the paper's L_B), a probability."""
+    """max_s beta(s) < limit at every step: the provider is never so sure of any secret (the paper's L_B).
+
+    Args:
+        limit: A probability above the largest prior of a secret.
+
+    Example:
+        >>> rt.Confidence(80.0)
+        Traceback (most recent call last):
+        reticent.errors.InputError: The confidence bound is a probability, at most 1, but is 80. ...
+    """
 
     name: ClassVar[str] = "confidence"
     limit: float
@@ -203,7 +224,12 @@ class Confidence(PosteriorBound):
 
 @dataclass(frozen=True)
 class Unbounded(Bound):
-    """No bound: nothing crosses it."""
+    """No bound: nothing crosses it.
+
+    Example:
+        >>> rt.Task(rt.synthetic(), rt.Unbounded()).bound.number is None
+        True
+    """
 
     name: ClassVar[str] = "unbounded"
     unit: ClassVar[str] = "probability"
@@ -227,7 +253,15 @@ class Unbounded(Bound):
 
 @dataclass(frozen=True)
 class Information(Bound):
-    """The information spent, sum_t I_{a_t}(beta_t) over the sensors used, stays < bits on every path (paper's L_MI)."""
+    """The information spent, sum_t I_{a_t}(beta_t) over the sensors used, stays < bits on every path (paper's L_MI).
+
+    Args:
+        bits: The limit.
+
+    Example:
+        >>> rt.Task(rt.synthetic(), rt.Information(0.5)).enforcement
+        Mask()
+    """
 
     name: ClassVar[str] = "information"
     unit: ClassVar[str] = "bits"
@@ -264,6 +298,13 @@ class ExpectedInformation(Bound):
     """H(S) - E[H(beta_tau(S))] <= bits: the information of an episode about the secret, on average.
 
     Weaker than `Information`, which holds on every path: single episodes may say more.
+
+    Args:
+        bits: The limit.
+
+    Example:
+        >>> rt.Task(rt.synthetic(), rt.ExpectedInformation(0.5)).enforcement.promise.value
+        'kept on average'
     """
 
     name: ClassVar[str] = "expected information"

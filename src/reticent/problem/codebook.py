@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from reticent.errors import InputError
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Codebook:
         return ((centres**2).sum(1) - 2 * scaled @ centres.T).argmin(1)
 
     @classmethod
-    def of(cls, model: ReleaseModel) -> "Codebook":
+    def of(cls, model: Model) -> "Codebook":
         """The codebook that a fitted model was stored with."""
         if model.fitted is None:
             raise InputError("This model was not fitted to recordings, so it does not know what readings look like.")

@@ -22,7 +22,15 @@ KernelChoice = Literal["label", "value"]
 
 
 class Promise(enum.Enum):
-    """How far a bound is kept."""
+    """How far a bound is kept.
+
+    Args:
+        value: "never crossed", "kept on average" or "not guaranteed".
+
+    Example:
+        >>> rt.Withhold.promise is rt.Promise.NEVER
+        True
+    """
 
     NEVER = "never crossed"
     IN_EXPECTATION = "kept on average"
@@ -35,6 +43,11 @@ class Enforcement(abc.ABC):
     `name` is that of files and the command line. `promise` says how far the bound is kept, `promised` in which sense:
     reports print it. `ends_on_crossing`: the release that crosses the bound ends the episode. `replaces`: something
     else may be sent in place of a reading. `priced`: a learned price of each bit about the secret is part of the cost.
+    Write your own by deriving from it, or from one of those below: the page docs/own-parts.md does.
+
+    Example:
+        >>> rt.Penalty().promised
+        'the bound may be crossed, at a cost; the violation rate is always shown'
     """
 
     name: ClassVar[str]
@@ -65,6 +78,11 @@ class Enforcement(abc.ABC):
     def with_rule(self, rule: "KernelRule") -> "Enforcement":
         """The same enforcement with another rule for what is merged; an `InputError` where nothing is."""
         raise InputError(f"Under the enforcement {self.name!r} nothing is merged, so no {rule.name} kernels apply.")
+
+    @property
+    def kernel_choice(self) -> KernelChoice:
+        """Which kernels are used where something is merged; label kernels, which need nothing learned, elsewhere."""
+        return "label"
 
     def merged_symbols(self, useful: Sequence[str]) -> tuple[str, ...]:
         """Names of the merged symbols, given those of the useful values."""
@@ -100,7 +118,15 @@ ITSELF = "this problem"
 
 @dataclass(frozen=True)
 class Penalty(Enforcement):
-    """The release that crosses the bound costs C_T + `cost` and ends the episode."""
+    """The release that crosses the bound costs C_T + `cost` and ends the episode.
+
+    Args:
+        cost: The price of crossing; the paper's C_B.
+
+    Example:
+        >>> rt.Task(rt.synthetic(), rt.Confidence(0.8)).enforcement
+        Penalty(cost=50.0)
+    """
 
     name: ClassVar[str] = "penalty"
     promise: ClassVar[Promise] = Promise.NONE
@@ -134,6 +160,13 @@ class PaperCost(Enforcement):
 
     Confidence: a release FROM the forbidden region costs C_B, in place of C_T. Information: a release that reaches the
     limit costs C_MI on top of C_T.
+
+    Args:
+        cost: The price of crossing; the paper's C_B or C_MI.
+
+    Example:
+        >>> rt.PaperCost().ends_on_crossing
+        False
     """
 
     name: ClassVar[str] = "paper"
@@ -151,7 +184,12 @@ class PaperCost(Enforcement):
 
 @dataclass(frozen=True)
 class Mask(Enforcement):
-    """A sensor whose next release could cross the bound cannot be chosen."""
+    """A sensor whose next release could cross the bound cannot be chosen.
+
+    Example:
+        >>> rt.Mask().promise.value
+        'never crossed'
+    """
 
     name: ClassVar[str] = "mask"
     promise: ClassVar[Promise] = Promise.NEVER
@@ -169,7 +207,16 @@ class Mask(Enforcement):
 
 @dataclass(frozen=True)
 class Lagrangian(Enforcement):
-    """The stop costs `multiplier`, which is learned, for each bit said about the secret: mu (H_0 - H(beta_S))."""
+    """The stop costs `multiplier`, which is learned, for each bit said about the secret: mu (H_0 - H(beta_S)).
+
+    Args:
+        multiplier: The price of a bit at first.
+
+    Example:
+        >>> rt.Task(rt.synthetic(), rt.Confidence(0.8), enforcement=rt.Lagrangian())
+        Traceback (most recent call last):
+        reticent.errors.InputError: A Lagrangian keeps a bound on average, which one on confidence is not.
+    """
 
     name: ClassVar[str] = "lagrangian"
     promise: ClassVar[Promise] = Promise.IN_EXPECTATION
@@ -239,6 +286,10 @@ class Guard(Enforcement):
     def kernels(self, safety: Any) -> Any:
         return self.rule.kernels(self, safety)
 
+    @property
+    def kernel_choice(self) -> KernelChoice:
+        return self.rule.name
+
     def with_rule(self, rule: KernelRule) -> "Guard":
         return dataclasses.replace(self, rule=rule)
 
@@ -259,7 +310,15 @@ class Guard(Enforcement):
 
 @dataclass(frozen=True)
 class Withhold(Guard):
-    """One merged symbol, "withheld": as little as possible is withheld."""
+    """Readings that would cross the bound are withheld, by a public rule that withholds as little as possible.
+
+    Args:
+        rule: Which of the safe rules; by default one that needs nothing learned.
+
+    Example:
+        >>> rt.Withhold().merged_symbols(["sit", "walk"])
+        ('withheld',)
+    """
 
     name: ClassVar[str] = "withhold"
     promised: ClassVar[str] = "never crossed: readings that would cross it are withheld, by a public rule"
@@ -271,10 +330,17 @@ class Withhold(Guard):
 
 @dataclass(frozen=True)
 class Coarsen(Guard):
-    """One merged symbol per useful value: the provider's best guess of U is right as often as possible.
+    """Readings that would cross the bound are merged with others: one merged symbol per useful value.
 
-    The cost is the probability of z and a wrong guess: the best one after z itself, or the one that the merged symbol
-    declares.
+    The provider's best guess of U is right as often as possible: the rule minimises the probability of z and a wrong
+    guess, the best one after z itself or the one that the merged symbol declares.
+
+    Args:
+        rule: Which of the safe rules; by default one that needs nothing learned.
+
+    Example:
+        >>> rt.Coarsen().merged_symbols(["sit", "walk"])
+        ('merged: sit', 'merged: walk')
     """
 
     name: ClassVar[str] = "coarsen"
@@ -288,12 +354,18 @@ class Coarsen(Guard):
 
 @dataclass(frozen=True)
 class AnswerOnly(Enforcement):
-    """No readings are released, but one guess of U at a well-chosen time."""
+    """No readings are released, but one guess of U at a well-chosen time.
+
+    Example:
+        >>> task = rt.Task(rt.synthetic(), rt.Confidence(0.8), enforcement=rt.AnswerOnly())
+        >>> task.enforcement.releases
+        False
+    """
 
     name: ClassVar[str] = "answer"
     promise: ClassVar[Promise] = Promise.NEVER
     promised: ClassVar[str] = (
-        "never crossed, but for one chance in a thousand that the sample confirming the rule was a lucky one"
+        "never crossed, but for one chance in a thousand that the sample confirming the rule was misleading"
     )
     releases: ClassVar[bool] = False
 

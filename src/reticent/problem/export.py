@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from reticent.errors import InputError
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.objective import Objective
 
 DONE, NOTHING = "done", "nothing"
 
 
-def pomdp_text(model: ReleaseModel, objective: Objective, discount: float) -> str:
+def pomdp_text(model: Model, objective: Objective, discount: float) -> str:
     """The problem without a bound, in the POMDP file format.
 
     States are the pairs (s, u) that the prior allows, and the absorbing `done`; actions are the sensors and one
@@ -76,7 +76,7 @@ def _declare(declaration: str, wrong: list[str], error_penalty: float) -> Iterat
         yield f"R: {declaration} : {state} : * : * {_number(-error_penalty)}"
 
 
-def _check_discount(model: ReleaseModel, objective: Objective, discount: float) -> None:
+def _check_discount(model: Model, objective: Objective, discount: float) -> None:
     if not 0 < discount <= 1:
         raise InputError(f"The discount must lie above 0 and not above 1, but is {discount}.")
     forever = objective.time_cost / (1 - discount) if discount < 1 else math.inf

@@ -1,6 +1,6 @@
 """What all who compute the guarantee share: its small numbers, and the names of the symbols that it sends.
 
-`reticent.process.guarantee` says what they are for. No JAX here, so that the gateway reads the same numbers.
+`reticent.guard.safety` says what they are for. No JAX here, so that the gateway reads the same numbers.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The finite release model: who could be there, and what each sensor says about them."""
+"""The finite model: the prior of the hidden pairs, and what each sensor says under each."""
 
 import json
 import math
@@ -14,15 +14,32 @@ from reticent.problem.fitted import check_fitted
 from reticent.problem.merging import label_symbols, value_symbols
 
 ROW_SUM_TOLERANCE, ROUNDING = 1e-5, 1e-12
+FIELDS = ("prior", "channel", "secrets", "useful", "sensors", "symbols", "fitted")
 
 
-@dataclass(frozen=True, eq=False)
-class ReleaseModel:
-    """Prior p(s, u), array [S U], and channel q(z | a, s, u), array [A S U Z], with a name for everything.
+@dataclass(frozen=True, eq=False, init=False)
+class Model:
+    """Who could be there, and what each sensor says about them: prior p(s, u) and channel q(z | a, s, u).
 
-    Rows may miss one by 1e-5, as numbers typed with a few digits do; they are stored normalised, as 64-bit floats.
-    `fitted`, of a model made from recordings, says how: the codebook, the flattening, what a reading is
-    (`reticent.problem.fit`).
+    Tables are nested lists, tuples or arrays; rows may miss one by 1e-5, as numbers typed with a few digits do. They
+    are stored as normalised 64-bit arrays that cannot be written to.
+
+    Args:
+        prior: p(s, u), [secret][useful]; by default the same for every pair.
+        channel: q(z | a, s, u), [sensor][secret][useful][symbol].
+        secrets: Names of the values of the secret S.
+        useful: Names of the values of the useful U.
+        sensors: Names of the sensors.
+        symbols: Names of what a reading can be; by default "0", "1", and so on.
+        fitted: Of a model made from recordings, how: the codebook, the tempering, what a reading is (`reticent.fit`).
+
+    Example:
+        >>> model = rt.Model(
+        ...     channel=[[[[0.2, 0.8], [0.6, 0.4]], [[0.4, 0.6], [0.9, 0.1]]]],
+        ...     secrets=["home", "away"], useful=["heating", "idle"], sensors=["meter"],
+        ... )
+        >>> model.symbols, model.prior.tolist()
+        (('0', '1'), [[0.25, 0.25], [0.25, 0.25]])
     """
 
     prior: np.ndarray
@@ -31,23 +48,32 @@ class ReleaseModel:
     useful: tuple[str, ...]
     sensors: tuple[str, ...]
     symbols: tuple[str, ...]
-    fitted: dict[str, Any] | None = None
+    fitted: dict[str, Any] | None
 
-    def __post_init__(self) -> None:
-        for axis in ("secrets", "useful", "sensors", "symbols"):
-            object.__setattr__(self, axis, _names(axis, getattr(self, axis)))
-        _check_no_merged(self.symbols, self.useful)
-        check_fitted(self.fitted)
-        pairs = (len(self.secrets), len(self.useful))
-        prior = _table("prior", self.prior, pairs, "[secret][useful]")
-        shape = (len(self.sensors), *pairs, len(self.symbols))
-        channel = _table("channel", self.channel, shape, "[sensor][secret][useful][symbol]")
-        _check_sum("The prior", prior.sum())
-        for (a, s, u), total in np.ndenumerate(channel.sum(-1)):
-            where = f"{self.sensors[a]!r}, secret {self.secrets[s]!r}, useful {self.useful[u]!r}"
-            _check_sum(f"The channel row of sensor {where}", total)
-        object.__setattr__(self, "prior", _normalised(prior, prior.sum(keepdims=True)))
-        object.__setattr__(self, "channel", _normalised(channel, channel.sum(-1, keepdims=True)))
+    def __init__(
+        self,
+        prior: Any = None,
+        channel: Any = None,
+        secrets: Any = None,
+        useful: Any = None,
+        sensors: Any = None,
+        symbols: Any = None,
+        fitted: Any = None,
+    ) -> None:
+        needed = {"secrets": secrets, "useful": useful, "sensors": sensors, "channel": channel}
+        if missing := [name for name, given in needed.items() if given is None]:
+            raise InputError(f"The problem lacks {missing}.")
+        secrets, useful, sensors = (_names(axis, needed[axis]) for axis in ("secrets", "useful", "sensors"))
+        channel = _array("channel", channel)
+        if channel.ndim != 4:
+            raise InputError(f"channel is nested [sensor][secret][useful][symbol], but has {channel.ndim} levels.")
+        symbols = _names("symbols", [str(z) for z in range(channel.shape[-1])] if symbols is None else symbols)
+        _check_no_merged(symbols, useful)
+        check_fitted(fitted)
+        prior = _prior(prior, (len(secrets), len(useful)))
+        channel = _channel(channel, sensors, secrets, useful, len(symbols))
+        for axis, value in zip(FIELDS, (prior, channel, secrets, useful, sensors, symbols, fitted), strict=True):
+            object.__setattr__(self, axis, value)
 
     @property
     def largest_secret_prior(self) -> float:
@@ -60,32 +86,29 @@ class ReleaseModel:
         return {**names, **tables, **({} if self.fitted is None else {"fitted": self.fitted})}
 
     @classmethod
-    def from_json(cls, problem: Any) -> "ReleaseModel":
-        """A model from the problem-file form; `symbols` default to 0, 1, ..., `prior` to uniform."""
+    def from_json(cls, problem: Any) -> "Model":
+        """A model from the problem-file form, with the defaults that `Model` has."""
         if not isinstance(problem, dict):
             raise InputError("A problem is a JSON object with secrets, useful, sensors and channel.")
-        allowed = {"secrets", "useful", "sensors", "symbols", "prior", "channel", "fitted"}
-        if unknown := sorted(set(problem) - allowed):
-            raise InputError(f"The problem has unknown fields {unknown}; it may have {sorted(allowed)}.")
-        if missing := [name for name in ("secrets", "useful", "sensors", "channel") if name not in problem]:
-            raise InputError(f"The problem lacks {missing}.")
-        secrets, useful = (_names(axis, problem[axis]) for axis in ("secrets", "useful"))
-        channel = _array("channel", problem["channel"])
-        if channel.ndim != 4:
-            raise InputError(f"channel is nested [sensor][secret][useful][symbol], but has {channel.ndim} levels.")
-        symbols = problem.get("symbols")
-        symbols = [str(z) for z in range(channel.shape[-1])] if symbols is None else symbols
-        sensors, symbols = _names("sensors", problem["sensors"]), _names("symbols", symbols)
-        uniform = np.full((len(secrets), len(useful)), 1 / (len(secrets) * len(useful)))
-        prior = uniform if problem.get("prior") is None else _array("prior", problem["prior"])
-        fitted = problem.get("fitted")
-        # JSON may hold anything here, a model only what its types allow.
-        check_fitted(fitted)
-        return cls(prior, channel, secrets, useful, sensors, symbols, fitted)
+        if unknown := sorted(set(problem) - set(FIELDS)):
+            raise InputError(f"The problem has unknown fields {unknown}; it may have {sorted(FIELDS)}.")
+        return cls(**problem)
 
 
-def read_problem(path: str | Path) -> ReleaseModel:
-    """A model from a JSON problem file."""
+def read_problem(path: str | Path) -> Model:
+    """Read a model from a JSON problem file.
+
+    Args:
+        path: The file; `reticent docs problems` says what it holds.
+
+    Returns:
+        The model. What is wrong with the file is an `InputError`.
+
+    Example:
+        >>> rt.read_problem("no-such.json")
+        Traceback (most recent call last):
+        reticent.errors.InputError: Cannot read the problem file 'no-such.json': No such file or directory.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -97,7 +120,7 @@ def read_problem(path: str | Path) -> ReleaseModel:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{str(path)!r} is not JSON that can be read: {error}.") from error
     try:
-        return ReleaseModel.from_json(problem)
+        return Model.from_json(problem)
     except RecursionError as error:
         raise InputError(
             f"The problem file {str(path)!r} is nested too deeply to be read. Write it flatter."
@@ -105,6 +128,7 @@ def read_problem(path: str | Path) -> ReleaseModel:
 
 
 def _names(axis: str, names: Any) -> tuple[str, ...]:
+    names = names.tolist() if isinstance(names, np.ndarray) else names
     if not isinstance(names, Sequence) or isinstance(names, str) or not all(isinstance(n, str) for n in names):
         raise InputError(f"{axis} must be a list of names, but is {names!r}.")
     if not names:
@@ -126,6 +150,24 @@ def _check_no_merged(symbols: Sequence[str], useful: Sequence[str]) -> None:
             f"The symbol {taken[0]!r} has the name of what is sent in place of readings that must not be seen, so the "
             "two could not be told apart. Rename it."
         )
+
+
+def _prior(prior: Any, shape: tuple[int, int]) -> np.ndarray:
+    """The prior as given, or the same for every pair."""
+    table = np.full(shape, 1 / np.prod(shape)) if prior is None else _table("prior", prior, shape, "[secret][useful]")
+    _check_sum("The prior", table.sum())
+    return _normalised(table, table.sum(keepdims=True))
+
+
+def _channel(
+    channel: np.ndarray, sensors: Sequence[str], secrets: Sequence[str], useful: Sequence[str], symbols: int
+) -> np.ndarray:
+    shape = (len(sensors), len(secrets), len(useful), symbols)
+    table = _table("channel", channel, shape, "[sensor][secret][useful][symbol]")
+    for (a, s, u), total in np.ndenumerate(table.sum(-1)):
+        where = f"{sensors[a]!r}, secret {secrets[s]!r}, useful {useful[u]!r}"
+        _check_sum(f"The channel row of sensor {where}", total)
+    return _normalised(table, table.sum(-1, keepdims=True))
 
 
 def _array(name: str, values: Any) -> np.ndarray:

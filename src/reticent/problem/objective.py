@@ -1,4 +1,4 @@
-"""What is wanted: the price of a release, and that of a wrong guess."""
+"""The objective: the price of a release, and that of a wrong guess."""
 
 import math
 from dataclasses import dataclass
@@ -8,9 +8,17 @@ from reticent.errors import InputError
 
 @dataclass(frozen=True)
 class Objective:
-    """Prices of a release and of a wrong guess of U at the stop; the paper's C_T and lambda.
+    """What is wanted: the price of a release, and that of a wrong guess of U at the stop.
 
     The paper's experiments on recordings use time_cost 0.5 with error_penalty 50.
+
+    Args:
+        time_cost: What one release costs; the paper's C_T.
+        error_penalty: What a wrong guess of the useful value costs; the paper's lambda.
+
+    Example:
+        >>> rt.Objective(time_cost=0.5).error_penalty
+        50.0
     """
 
     time_cost: float = 1.0

@@ -1,17 +1,28 @@
-"""The paper's synthetic problem, and a small zoo whose answers are known by hand or from an independent solver."""
+"""The paper's synthetic problem, and small problems whose optimal cost is known by hand or from another solver."""
 
 from typing import Any
 
 import numpy as np
 
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 
 
-def synthetic(seed: int = 0, noise: float = 1.0) -> ReleaseModel:
+def synthetic(seed: int = 0, noise: float = 1.0) -> Model:
     """Three secrets, three useful values, three sensors, fifty symbols (paper, section V-B).
 
     Sensor a sees u as a normal of mean 1 + u when the secret is 2 - a, and as pure noise otherwise: whatever
-    says something about U says as much about S. `noise` scales all standard deviations.
+    says something about U says as much about S.
+
+    Args:
+        seed: Seed of the standard deviations.
+        noise: Scales all standard deviations.
+
+    Returns:
+        The model.
+
+    Example:
+        >>> rt.synthetic().channel.shape
+        (3, 3, 3, 50)
     """
     sensors, secrets, useful, z = 3, 3, 3, np.linspace(-4.5, 7.5, 50)
     deviation = noise * np.random.default_rng(seed).uniform(0.5, 1.5, (sensors, secrets, useful))
@@ -21,7 +32,7 @@ def synthetic(seed: int = 0, noise: float = 1.0) -> ReleaseModel:
     return _uniform(density / density.sum(-1, keepdims=True), [f"{value:.3g}" for value in z])
 
 
-def two_binary_sensors() -> ReleaseModel:
+def two_binary_sensors() -> Model:
     """Problem P1: two secrets, two useful values, two binary sensors.
 
     With C_T 1, lambda 50 and C_B 50 the optimal cost is 12.883022, 7.740456, 7.342248, 7.197961 and 7.189754
@@ -30,12 +41,12 @@ def two_binary_sensors() -> ReleaseModel:
     return _binary([[[0.12, 0.71], [0.33, 0.93]], [[0.31, 0.62], [0.36, 0.66]]])
 
 
-def tells_useful() -> ReleaseModel:
+def tells_useful() -> Model:
     """The one sensor names U and says nothing about S: release once, then stop. Optimal cost C_T."""
     return _binary([[[0.0, 1.0], [0.0, 1.0]]])
 
 
-def tells_both() -> ReleaseModel:
+def tells_both() -> Model:
     """The one sensor names the pair (s, u): any release crosses any confidence bound below 1.
 
     With C_B at least the prior stop cost, stopping at once is optimal: cost lambda / 2.
@@ -43,19 +54,19 @@ def tells_both() -> ReleaseModel:
     return _uniform(np.eye(4).reshape(1, 2, 2, 4), ["00", "01", "10", "11"])
 
 
-def tells_nothing() -> ReleaseModel:
+def tells_nothing() -> Model:
     """The one sensor is noise: stop at once. Optimal cost lambda / 2."""
     return _binary([[[0.5, 0.5], [0.5, 0.5]]])
 
 
-def _binary(chance_of_one: list[Any]) -> ReleaseModel:
+def _binary(chance_of_one: list[Any]) -> Model:
     one = np.asarray(chance_of_one)
     return _uniform(np.stack([1 - one, one], axis=-1), ["0", "1"])
 
 
-def _uniform(channel: np.ndarray, symbols: list[str]) -> ReleaseModel:
+def _uniform(channel: np.ndarray, symbols: list[str]) -> Model:
     sensors, secrets, useful, _ = channel.shape
-    return ReleaseModel(
+    return Model(
         prior=np.full((secrets, useful), 1 / (secrets * useful)),
         channel=channel,
         secrets=tuple(f"s{i}" for i in range(secrets)),

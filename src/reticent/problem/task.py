@@ -7,19 +7,29 @@ from typing import Any
 from reticent.errors import InputError
 from reticent.problem.bound import BOUNDS, Bound
 from reticent.problem.enforcement import ENFORCEMENTS, USUAL, Enforcement, default_enforcement
-from reticent.problem.model import ReleaseModel
+from reticent.problem.model import Model
 from reticent.problem.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Model, bound, prices and enforcement.
+    """A problem to solve: model, bound, prices and enforcement.
 
-    `enforcement` defaults to `Penalty()` for a confidence bound, `Mask()` for one on information and `Lagrangian()` for
-    one on expected information. After `horizon` releases an episode is cut off.
+    Args:
+        model: Who could be there, and what each sensor says.
+        bound: What the provider may come to know at most.
+        objective: The prices.
+        enforcement: How the bound is kept; by default `Penalty()` for a confidence bound, `Mask()` for one on
+            information and `Lagrangian()` for one on expected information.
+        horizon: After so many releases an episode is cut off.
+
+    Example:
+        >>> task = rt.Task(rt.synthetic(), rt.Confidence(0.8), enforcement=rt.Coarsen())
+        >>> task.enforcement.promise.value
+        'never crossed'
     """
 
-    model: ReleaseModel
+    model: Model
     bound: Bound
     objective: Objective = field(default_factory=Objective)
     enforcement: Enforcement = USUAL
@@ -51,7 +61,7 @@ class Task:
     def from_json(cls, task: dict[str, Any]) -> "Task":
         """The task that a policy file holds."""
         return cls(
-            model=ReleaseModel.from_json(task["problem"]),
+            model=Model.from_json(task["problem"]),
             bound=_from_json("bound", task["bound"], BOUNDS),
             objective=Objective(**{name: float(price) for name, price in task["objective"].items()}),
             enforcement=_from_json("enforcement", task["enforcement"], ENFORCEMENTS),

@@ -34,7 +34,8 @@ def _register(kind: type) -> tuple[str, ...]:
     """Tell JAX once which fields of this type are leaves, and return them."""
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    data = tuple(name for name in names if hints[name] not in STATIC)
+    fixed = {field.name for field in dataclasses.fields(kind) if field.metadata.get("static")}  # type: ignore[arg-type]
+    data = tuple(name for name in names if hints[name] not in STATIC and name not in fixed)
     static = tuple(name for name in names if name not in data)
 
     def flatten(record: Any) -> tuple[list[tuple[Any, Any]], Any]:

@@ -16,6 +16,7 @@ enforcement. The contract, one test each in tests/process/test_process.py:
 - after `horizon` releases the episode is truncated, which is not termination: no stop cost is charged.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -23,36 +24,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from reticent.belief.bayes import useful_marginal
 from reticent.belief.filter import ExactFilter, Filter, Memory
-from reticent.belief.prospect import ExactProspect, Known
 from reticent.data.readings import Readings
 from reticent.errors import InputError
-from reticent.problem.bound import Bound, Prospect
+from reticent.guard.rules import PublicState, Rules, kernels_at, public_state
+from reticent.guard.value_kernels import REFINEMENTS, ContinuationValue, ValueKernels
+from reticent.problem.bound import Bound
 from reticent.problem.enforcement import Enforcement, default_enforcement
 from reticent.problem.objective import Objective
 from reticent.problem.task import Task
-from reticent.process.guarantee import Safety
 from reticent.process.leaves import with_leaves
 from reticent.process.source import FromChannel, FromModel, FromReadings, Hidden, Source, check_channel, draw
-from reticent.process.value_kernels import REFINEMENTS, ContinuationValue, ValueKernels
-from reticent.types import Allowed, Array, Belief, Channel, Flag, Index, Kernels, PerSensor, PRNGKey, Scalar
-
-
-class PublicState(eqx.Module):
-    """All that a policy may see. The hidden pair is not in it, so no policy can leak what it was not told.
-
-    `kernels`, where readings may be replaced, say what each sensor would send in place of its readings: a public rule.
-    `bits`, where the bound is on them, are what each sensor's next release would add to the information spent.
-    """
-
-    belief: Belief
-    spent_bits: Scalar
-    allowed: Allowed
-    kernels: Kernels | None
-    bits: PerSensor | None
+from reticent.types import Array, Belief, Channel, Flag, Index, Kernels, PRNGKey, Scalar
 
 
 class State(eqx.Module):
@@ -130,16 +115,6 @@ class Transition(eqx.Module):
     refusal: Refusal
 
 
-class Outlook(eqx.Module):
-    """One release of each sensor, for every symbol it may send: how likely, what it costs, where it leads."""
-
-    law: Float[Array, "A Y"]
-    belief: Float[Array, "A Y S U"]
-    spent_bits: PerSensor
-    cost: Float[Array, "A Y"]
-    ended: Bool[Array, "A Y"]
-
-
 class _Kept:
     """What a process remembers and no compiled program reads: processes that differ only in it share one program."""
 
@@ -153,8 +128,27 @@ class _Kept:
         return hash(_Kept)
 
 
-class Process(eqx.Module):
-    """Source, filter, bound and enforcement. Numbers are array leaves: other bounds and prices do not recompile."""
+class Process(eqx.Module, Rules):
+    """Source, filter, bound and enforcement: public rules that are played by. Made from a task by `Process.of(task)`.
+
+    Numbers are array leaves: other bounds and prices do not recompile.
+
+    Args:
+        source: What the sensors really say.
+        filter: What the provider makes of it.
+        bound: What it may come to know at most.
+        enforcement: How the bound is kept.
+        objective: The prices.
+        horizon: After so many releases an episode is cut off.
+        task: What the process was made for, if it was.
+
+    Example:
+        >>> import jax
+        >>> process = rt.Process.of(rt.Task(rt.synthetic(), rt.Confidence(0.8)))
+        >>> state = process.init(jax.random.key(0))
+        >>> process.step(jax.random.key(1), state, process.sensors).cost.round(2)
+        Array(33.33, dtype=float64)
+    """
 
     source: Source
     filter: Filter
@@ -233,6 +227,9 @@ class Process(eqx.Module):
         """Number of sensors; also the index of the action stop."""
         return self.filter.sensors
 
+    def at_each(self, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        return jnp.vectorize(function, signature="(s,u),()->()")
+
     def reading_from(self, source: Source) -> "Process":
         """The process in which sensors say something else, and the belief is still the model's.
 
@@ -261,7 +258,7 @@ class Process(eqx.Module):
     def with_value_kernels(self, continuation: ContinuationValue, refinements: int = REFINEMENTS) -> "Process":
         """The process whose merged symbols carry the continuation value, instead of labels only."""
         rule = ValueKernels(continuation, jnp.asarray(self.objective.error_penalty), refinements)
-        return self.enforced_by(self.enforcement.with_rule(rule))
+        return self.enforced_by(self.enforcement.with_rule(with_leaves(rule)))
 
     def init(self, key: PRNGKey) -> State:
         """A fresh episode: the hidden pair is drawn from the prior, the public belief is the prior."""
@@ -274,60 +271,12 @@ class Process(eqx.Module):
         useful = draw(key, public.belief[secret])
         return State(public, public.belief, jnp.zeros((), int), Hidden(secret, useful, None))
 
-    def public(self, belief: Belief, spent_bits: Scalar) -> PublicState:
-        """The public state at a belief of an exact filter, with the actions that a policy may take."""
-        return self._public(None, belief, spent_bits)
-
     def _public(self, key: PRNGKey, memory: Memory, spent_bits: Scalar) -> PublicState:
         kernels = _kernels(self.filter, self.bound, self.enforcement, memory)
         prospect = self.filter.prospect(key, memory, spent_bits, kernels)
-        return _public_state(self.bound, self.enforcement, prospect, kernels)
+        return public_state(self.bound, self.enforcement, prospect, kernels)
 
-    def known(self, belief: Belief, spent_bits: Scalar) -> Known:
-        """What bounds and enforcements are judged by."""
-        return Known(self.prior, belief, spent_bits)
-
-    def prospect(self, public: PublicState) -> ExactProspect:
-        """What one release of each sensor would tell, by the finite model."""
-        assert isinstance(self.filter, ExactFilter)
-        return self.filter.prospect(None, public.belief, public.spent_bits, public.kernels)
-
-    def emissions(self, public: PublicState) -> Float[Array, "A S U Y"]:
-        """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
-        return self.prospect(public).emissions
-
-    def crossed(self, belief: Belief, spent_bits: Scalar) -> Flag:
-        """Whether the bound is reached."""
-        return self.bound.crossed(self.known(belief, spent_bits))
-
-    def used(self, belief: Belief, spent_bits: Scalar) -> Scalar:
-        """Share of the bound that is used up."""
-        return self.bound.used(self.known(belief, spent_bits))
-
-    def stop_cost(self, belief: Belief) -> Scalar:
-        """lambda (1 - max_u beta(u)), and what the enforcement charges for what was said."""
-        plain = self.objective.error_penalty * (1 - jnp.max(useful_marginal(belief)))
-        return plain + self.leakage_cost(belief) if self.enforcement.priced else plain
-
-    def leakage_cost(self, belief: Belief) -> Scalar:
-        """What the enforcement charges at the stop for what was said about the secret."""
-        return self.enforcement.leakage_cost(self.known(belief, jnp.zeros(())))
-
-    def outlook(self, public: PublicState) -> Outlook:
-        """Everything that one release of each sensor can lead to."""
-        prospect = self.prospect(public)
-        beliefs = prospect.posteriors
-        spent = public.spent_bits + (prospect.bits if public.bits is None else public.bits)
-        before = self.crossed(public.belief, public.spent_bits)
-        violated = jax.vmap(jax.vmap(self.crossed, (0, None)))(beliefs, spent)
-        ended = violated & self.enforcement.ends_on_crossing
-        return Outlook(prospect.law, beliefs, spent, self._release_cost(before, violated), ended)
-
-    def _release_cost(self, before: Flag, after: Bool[Array, "*any"]) -> Float[Array, "*any"]:
-        cost = self.enforcement.release_cost(self.objective, self.bound, before, after)
-        return jnp.broadcast_to(cost, after.shape)
-
-    def step(self, key: PRNGKey, state: State, action: Index) -> Transition:
+    def step(self, key: PRNGKey, state: State, action: Index | int) -> Transition:
         """Release one reading of the chosen sensor, or stop.
 
         What is not allowed is refused, whatever the policy: as an `InputError` where the action is known, as the stop
@@ -354,7 +303,7 @@ class Process(eqx.Module):
         violated = ~stop & self.crossed(after.belief, spent)
         terminated = stop | (violated & self.enforcement.ends_on_crossing)
         moved = State(after, memory, state.step + 1, state.hidden.after())
-        cost = self._release_cost(self.crossed(before.belief, before.spent_bits), violated)
+        cost = self.release_cost(self.crossed(before.belief, before.spent_bits), violated)
         return Transition(
             state=jax.tree.map(lambda old, new: jnp.where(stop, old, new), state, moved),
             cost=jnp.where(stop, self.stop_cost(before.belief), cost),
@@ -374,23 +323,15 @@ class Process(eqx.Module):
         return self.filter.said_bits(prospect, sensor, self.filter.belief(memory))
 
 
-def _public_state(bound: Bound, enforcement: Enforcement, prospect: Prospect, kernels: Kernels | None) -> PublicState:
-    """With the sensors that may speak next. Stop is always allowed."""
-    sensors = enforcement.allowed(bound, prospect)
-    bits = prospect.bits if bound.on_spending else None
-    return PublicState(prospect.belief, prospect.spent_bits, jnp.append(sensors, True), kernels, bits)
-
-
 @eqx.filter_jit
 def _kernels(filter: Filter, bound: Bound, enforcement: Enforcement, memory: Memory) -> Kernels | None:
-    """What is sent in place of readings at a belief; None where nothing is."""
+    """What is sent in place of readings; None where nothing is."""
     if not enforcement.replaces:
         return None
-    belief = filter.belief(memory)
-    return enforcement.kernels(Safety(belief, filter.model_channel, bound.secret_limits(len(belief))))
+    return kernels_at(filter.belief(memory), filter.model_channel, bound, enforcement)
 
 
 @eqx.filter_jit
 def _first_public(filter: Filter, bound: Bound, enforcement: Enforcement) -> PublicState:
     kernels = _kernels(filter, bound, enforcement, filter.initial())
-    return _public_state(bound, enforcement, filter.first_prospect(kernels), kernels)
+    return public_state(bound, enforcement, filter.first_prospect(kernels), kernels)

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal
-from reticent.cores import cores
 from reticent.errors import InputError
+from reticent.process.cores import cores
 from reticent.process.process import Process, PublicState, Refusal, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 

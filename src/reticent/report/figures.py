@@ -1,65 +1,53 @@
 """Figures of the synthetic study, as Altair charts over its saved results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import altair as alt
 import polars as pl
 
+from reticent.report.words import AXES, LOOKAHEAD, METHODS, PPO, UNPROTECTED
+
 Figure = alt.LayerChart | alt.FacetChart
-AGENT, NO_PROTECTION, FLOOR = "agent", "no protection", "certified floor"
 USEFUL, SECRET, TIME = "#c0392b", "#2563a8", "#3f7f5f"
-AXIS = {
-    "confidence": "bound on the provider's confidence in S, L_B",
-    "information": "bound on information about S, L_MI (bits)",
-}
 ACCURACIES = {"accuracy_useful": "useful U", "accuracy_secret": "secret S"}
-POLICY_COLOURS = {
-    AGENT: "#111111",
-    FLOOR: "#2e8b57",
-    "value iteration": "#c0392b",
-    "one-step lookahead": "#d98e04",
-    "information gain": "#7a5195",
-    "EJS": "#4c9f70",
-    "Chernoff": "#c46a9a",
-    "fixed sensor": "#8c6d46",
-    "random sensor": "#5b7fb5",
-}
-
-# How the bound is kept, by which policy: one line each, in this order.
+# How the bound is kept, by which method: one line each, in this order.
 KEPT_BY = {
-    ("penalty", AGENT): ("penalty, agent", "#111111"),
-    ("withhold", "one-step lookahead"): ("withhold, lookahead", "#8fb8de"),
-    ("withhold", "value iteration"): ("withhold, value iteration", "#2563a8"),
-    ("coarsen", "one-step lookahead"): ("coarsen, lookahead", "#e8a598"),
-    ("coarsen", "value iteration"): ("coarsen, value iteration", "#c0392b"),
-    ("coarsen", "value kernels"): ("coarsen, value kernels", "#7b1e12"),
-    ("answer", "value iteration"): ("answer instead of readings", "#2e8b57"),
+    ("penalty", PPO): ("penalty, PPO", "#111111"),
+    ("withhold", LOOKAHEAD): ("withhold, lookahead", "#8fb8de"),
+    ("withhold", "value-iteration"): ("withhold, value iteration", "#2563a8"),
+    ("coarsen", LOOKAHEAD): ("coarsen, lookahead", "#e8a598"),
+    ("coarsen", "value-iteration"): ("coarsen, value iteration", "#c0392b"),
+    ("coarsen", "value-kernels"): ("coarsen, value kernels", "#7b1e12"),
+    ("answer", "value-iteration"): ("answer instead of readings", "#2e8b57"),
 }
-
-
-# What is limited, by which policy: one line each.
+# What is limited, by which method: one line each.
 LIMITED = {
-    ("mask", "value iteration"): ("information on every path", "#2563a8"),
-    ("lagrangian", "value iteration"): ("information on average", "#7a5195"),
-    ("penalty", "value iteration"): ("confidence, by penalty", "#111111"),
-    ("coarsen", "value iteration"): ("confidence, by coarsening", "#c0392b"),
-    ("answer", "value iteration"): ("confidence, by an answer", "#2e8b57"),
+    ("mask", "value-iteration"): ("information on every path", "#2563a8"),
+    ("lagrangian", "value-iteration"): ("information on average", "#7a5195"),
+    ("penalty", "value-iteration"): ("confidence, by penalty", "#111111"),
+    ("coarsen", "value-iteration"): ("confidence, by coarsening", "#c0392b"),
+    ("answer", "value-iteration"): ("confidence, by an answer", "#2e8b57"),
 }
 
 
 def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[str, Figure]:
     """All figures by file name, in the order of the page."""
     figures: dict[str, Figure] = dict(guarantee(results.filter(pl.col("error_penalty") == error_penalty)))
-    unprotected = results.filter(pl.col("policy") == NO_PROTECTION)
-    for kind, enforce in (("confidence", "penalty"), ("information", "mask")):
-        here = (pl.col("kind") == kind) & (pl.col("enforce") == enforce) & (pl.col("error_penalty") == error_penalty)
+    unprotected = results.filter(pl.col("method") == UNPROTECTED)
+    for kind, enforcement in (("confidence", "penalty"), ("information", "mask")):
+        here = (
+            (pl.col("bound") == kind)
+            & (pl.col("enforcement") == enforcement)
+            & (pl.col("error_penalty") == error_penalty)
+        )
         rows = results.filter(here)
         figures[f"{kind}_time"] = time_and_belief(rows, kind)
         figures[f"{kind}_accuracy"] = accuracy(rows, unprotected, kind)
         figures[f"{kind}_cost"] = cost(rows, kind)
         figures[f"{kind}_violations"] = violations(rows, kind)
     # A quick study has nothing to compare here.
-    if {"lagrangian", "mask"} <= set(results.filter(pl.col("policy") == "value iteration")["enforce"]):
+    if {"lagrangian", "mask"} <= set(results.filter(pl.col("method") == "value-iteration")["enforcement"]):
         figures["leakage"] = leakage(results.filter(pl.col("error_penalty") == error_penalty))
     figures["trade_off"] = trade_off(results)
     return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
@@ -80,15 +68,8 @@ def guarantee_overview(figures: dict[str, Figure]) -> alt.HConcatChart:
 
 def guarantee(rows: pl.DataFrame) -> Iterator[tuple[str, Figure]]:
     """Cost, what is learned of U, and violations, by how the bound is kept."""
-    kept_by = pl.DataFrame(
-        [(enforce, policy, name) for (enforce, policy), (name, _) in KEPT_BY.items()],
-        schema=["enforce", "policy", "kept_by"],
-        orient="row",
-    )
-    rows = rows.filter(pl.col("kind") == "confidence").join(kept_by, on=["enforce", "policy"])
-    rows = rows.with_columns(pl.col("kept_by").alias("policy"))
-    present = set(rows["policy"])
-    colours = {name: colour for name, colour in KEPT_BY.values() if name in present}
+    rows = _named(rows.filter(pl.col("bound") == "confidence"), KEPT_BY)
+    colours = _present(rows, KEPT_BY)
     for name, measure, title, axis, scale in (
         ("cost", "cost", "Cost (lower is better)", alt.Axis(), alt.Scale(zero=False)),
         ("useful", "accuracy_useful", "Accuracy on U (higher is better)", alt.Axis(), alt.Scale(zero=False)),
@@ -117,7 +98,7 @@ def over_seeds(rows: pl.DataFrame, *measures: str) -> pl.DataFrame:
 
 def time_and_belief(rows: pl.DataFrame, kind: str) -> Figure:
     """Panels (a) and (c): stopping time (left axis) and the provider's confidence in U (right axis)."""
-    agent = rows.filter(pl.col("policy") == AGENT)
+    agent = rows.filter(pl.col("method") == PPO)
     sides = []
     for measure, title, colour, scale in (
         ("releases", "stopping time τ (releases)", TIME, alt.Scale(domainMin=0, nice=True)),
@@ -134,7 +115,7 @@ def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> Figure
     """Panels (b) and (d): accuracy on U and on S, with the unprotected random policy as flat lines."""
     data, flat = (
         over_seeds(frame, *ACCURACIES).with_columns(pl.col("measure").replace(ACCURACIES))
-        for frame in (rows.filter(pl.col("policy") == AGENT), unprotected)
+        for frame in (rows.filter(pl.col("method") == PPO), unprotected)
     )
     colour = _accuracy_colour()
     scale = alt.Scale(domain=(0.3, 1))
@@ -150,18 +131,16 @@ def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> Figure
 
 
 def cost(rows: pl.DataFrame, kind: str) -> Figure:
-    """Mean cost of the agent and of the tuned baselines, over the floor that no policy can go below."""
-    present = set(rows["policy"])
-    colours = {policy: colour for policy, colour in POLICY_COLOURS.items() if policy in present}
-    base = _over_bound(over_seeds(rows, "cost"), kind).encode(color=_policy_colour(colours))
+    """Mean cost of the agent and of the tuned baselines, over the lower bound that no policy can go below."""
+    base = _over_bound(over_seeds(rows, "cost"), kind).encode(color=_policy_colour(_present(rows, METHODS)))
     chart = _line_and_band(base, "mean cost", scale=alt.Scale(zero=False))
     return chart.properties(title="Cost: agent against tuned baselines (lower is better)")
 
 
 def violations(rows: pl.DataFrame, kind: str) -> Figure:
     """Share of episodes that ever crossed the bound."""
-    shown = {policy: POLICY_COLOURS[policy] for policy in (AGENT, "one-step lookahead")}
-    data = over_seeds(rows.filter(pl.col("policy").is_in(list(shown))), "violation_rate")
+    shown = dict(METHODS[method] for method in (PPO, LOOKAHEAD))
+    data = over_seeds(rows.filter(pl.col("method").is_in([PPO, LOOKAHEAD])), "violation_rate")
     base = _over_bound(data, kind).encode(color=_policy_colour(shown))
     top = max(0.01, float(data["high"].to_numpy().max(initial=0.0)))
     axis, scale = alt.Axis(format="~%"), alt.Scale(domain=(0, top))
@@ -171,23 +150,15 @@ def violations(rows: pl.DataFrame, kind: str) -> Figure:
 
 def leakage(rows: pl.DataFrame) -> Figure:
     """Cost against what is said about the secret on average, by what is limited."""
-    limited = pl.DataFrame(
-        [(enforce, policy, name) for (enforce, policy), (name, _) in LIMITED.items()],
-        schema=["enforce", "policy", "limited"],
-        orient="row",
-    )
     # What a multiplier charges is a means to an end: the plain cost is what is paid.
-    plain = pl.when(pl.col("kind") == "expected").then("cost_without_penalty").otherwise("cost").alias("plain")
-    data = rows.join(limited, on=["enforce", "policy"]).with_columns(plain)
-    data = data.group_by("limited", "limit").agg(pl.col("spent_bits", "plain").mean()).sort("limited", "limit")
-    present = set(data["limited"])
-    colours = {name: colour for name, colour in LIMITED.values() if name in present}
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    plain = pl.when(pl.col("promise") == "in_expectation").then("cost_without_penalty").otherwise("cost")
+    data = _named(rows, LIMITED).with_columns(plain.alias("plain"))
+    data = data.group_by("policy", "limit").agg(pl.col("spent_bits", "plain").mean()).sort("policy", "limit")
     base = alt.Chart(data).encode(
         x=alt.X("spent_bits:Q", title="information about S by the stop, on average (bits)"),
         y=alt.Y("plain:Q", title="mean cost").scale(zero=False),
-        color=alt.Color("limited:N", title=None, scale=scale, legend=_legend("bottom", columns=2)),
-        tooltip=["limited", "limit", "spent_bits", "plain"],
+        color=_policy_colour(_present(data, LIMITED), columns=2),
+        tooltip=["policy", "limit", "spent_bits", "plain"],
     )
     line, text = base.mark_line(point=True).encode(order="limit:Q"), base.mark_text(dy=-9, fontSize=8)
     chart = alt.layer(line, text.encode(text=alt.Text("limit:Q")))
@@ -196,7 +167,7 @@ def leakage(rows: pl.DataFrame) -> Figure:
 
 def trade_off(results: pl.DataFrame) -> Figure:
     """Speed against accuracy as lambda varies, at one information bound."""
-    agent = (pl.col("policy") == AGENT) & (pl.col("kind") == "information") & (pl.col("limit") == 1.0)
+    agent = (pl.col("method") == PPO) & (pl.col("bound") == "information") & (pl.col("limit") == 1.0)
     points = results.filter(agent).group_by("error_penalty").agg(pl.col("releases", *ACCURACIES).mean())
     data = points.unpivot(list(ACCURACIES), index=["error_penalty", "releases"], variable_name="measure")
     label = pl.format("λ {}", pl.col("error_penalty").cast(pl.Int64)).alias("label")
@@ -214,8 +185,21 @@ def trade_off(results: pl.DataFrame) -> Figure:
     return alt.layer(line, text).properties(title="Speed against accuracy as λ varies, at L_MI = 1 bit")
 
 
+def _named(rows: pl.DataFrame, names: dict[tuple[str, str], tuple[str, str]]) -> pl.DataFrame:
+    """The rows of these enforcements and methods, under the names that lines have in the legend."""
+    keys = [(*key, name) for key, (name, _) in names.items()]
+    named = pl.DataFrame(keys, schema=["enforcement", "method", "policy"], orient="row")
+    return rows.drop("policy").join(named, on=["enforcement", "method"])
+
+
+def _present(rows: pl.DataFrame, looks: Mapping[Any, tuple[str, str]]) -> dict[str, str]:
+    """Names and colours of the lines that there are."""
+    present = set(rows["policy"])
+    return {name: colour for name, colour in looks.values() if name in present}
+
+
 def _over_bound(data: pl.DataFrame, kind: str) -> alt.Chart:
-    return alt.Chart(data).encode(x=alt.X("limit:Q", title=AXIS[kind]).scale(zero=False))
+    return alt.Chart(data).encode(x=alt.X("limit:Q", title=AXES[kind]).scale(zero=False))
 
 
 def _line_and_band(

@@ -1,64 +1,26 @@
 """One self-contained HTML page that works offline, and the figures as PNG and SVG files beside it."""
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reticent.report.figures import Figure, guarantee_overview, overview, study_figures
-from reticent.report.tables import summary
-
-CAPTIONS = {
-    "guarantee_cost": "Mean cost under the same bounds, by how they are kept.",
-    "guarantee_useful": "What the provider learns of U, by how the bound is kept.",
-    "guarantee_violations": "Zero by construction under withhold and coarsen: no belief that the provider can hold "
-    "reaches the bound.",
-    "confidence_time": "How long the agent goes on, and how sure the provider is of U when it stops.",
-    "confidence_accuracy": "The provider's accuracy on U (red) and on S (blue) under a bound on its confidence in S.",
-    "confidence_cost": "Every baseline has its stopping threshold tuned on a seed of its own. No policy can cost less "
-    "than the certified floor, up to the interval shown.",
-    "confidence_violations": "Under a penalty a policy may cross the bound and pay for it.",
-    "information_time": "A sensor whose next reading would carry the sum of information over the bound is masked.",
-    "information_accuracy": "The bound is on the sum of information along the path, not on the confidence in a secret.",
-    "information_cost": "The same baselines under the same mask.",
-    "information_violations": "Zero by construction: what would cross the bound cannot be chosen.",
-    "leakage": "Cost against the information about S that episodes give on average. A limit on every path, or for "
-    "every belief, also covers the worst episode; a limit on average does not. Coarsening never crosses its bound; "
-    "the rule of an answer is confirmed by simulation, with a chance of error of 0.1 %.",
-    "trade_off": "Stopping time and accuracy as the price λ of a wrong guess varies, within the same bound.",
-}
+from reticent.report.figures import Figure
 
 
-def write_report(folder: Path) -> Path:
-    """`report.html` and `figures/` from the results saved in the folder."""
-    results = pl.read_parquet(folder / "results.parquet")
-    provenance = json.loads((folder / "provenance.json").read_text())
-    figures = study_figures(results)
-    pictures = {"guarantee": guarantee_overview(figures), "synthetic": overview(figures)}
-    save_figures(folder / "figures", {**pictures, **figures})
-    page = folder / "report.html"
-    page.write_text(_render(results, provenance, figures), encoding="utf-8")
-    return page
+@dataclass(frozen=True)
+class Content:
+    """What a page shows; `pictures` are saved beside it only, `fields` are those of its template."""
 
-
-def _render(results: pl.DataFrame, provenance: dict[str, Any], figures: dict[str, Figure]) -> str:
-    agents = results.filter(pl.col("policy") == "agent")
-    return render_page(
-        "study.html",
-        provenance,
-        figures,
-        CAPTIONS,
-        settings={
-            "training seeds": f"0 to {agents['seed'].max()}",
-            "environment steps per training run": f"{agents['effort'].max():,}",
-            "episodes per evaluation": f"{results['episodes'].max():,}",
-        },
-        table=summary(results).rows(),
-    )
+    template: str
+    figures: dict[str, Figure]
+    captions: dict[str, str]
+    fields: dict[str, Any]
+    pictures: dict[str, Any] = field(default_factory=dict)
 
 
 def render_page(

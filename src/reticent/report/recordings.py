@@ -1,70 +1,97 @@
 """The report of a study on recordings: the paper's table and figures, and who learns how much of what."""
 
-import json
-from pathlib import Path
+from typing import Any
 
 import altair as alt
 import polars as pl
 
-from reticent.report.figures import AGENT, Figure, accuracy, time_and_belief
-from reticent.report.page import render_page, save_figures
+from reticent.report.figures import Figure, accuracy, time_and_belief
+from reticent.report.page import Content
+from reticent.report.results import Results
+from reticent.report.words import LOOKAHEAD, PPO, SETTING, UNPROTECTED
 
-BELIEF, INFORMATION, NO_PROTECTION, GUARANTEE = "belief-PDRP", "MI-PDRP", "no protection", "guarantee"
-COLOURS = {BELIEF: "#111111", INFORMATION: "#2563a8", GUARANTEE: "#c0392b", NO_PROTECTION: "#8c6d46"}
+GUARANTEE = ("confidence", "coarsen", LOOKAHEAD)
+# Names and colours of the lines, by bound, enforcement and method; the paper's first.
+POLICIES = {
+    ("unbounded", "penalty", UNPROTECTED): (UNPROTECTED, "#8c6d46"),
+    ("confidence", "penalty", PPO): ("belief-PDRP", "#111111"),
+    ("information", "mask", PPO): ("MI-PDRP", "#2563a8"),
+    GUARANTEE: ("guarantee", "#c0392b"),
+}
 CAPTIONS = {
     "learned": "Each point is a bound. Right means that S leaks, up that U is learned. The attackers were trained on "
     "the policy's own traces.",
     "confidence_time": "belief-PDRP: releases before the stop, and its own belief about U then.",
     "confidence_accuracy": "belief-PDRP, by the fixed adversary as in the paper.",
-    "information_time": "MI-PDRP, with an estimated ledger.",
+    "information_time": "MI-PDRP, with the information spent as estimated.",
     "information_accuracy": "MI-PDRP, by the fixed adversary as in the paper.",
 }
+INTERVALS = [f"{name}_{end}" for name in ("retrained_useful", "retrained_secret", "gap") for end in ("low", "high")]
 HEADINGS = ("policy", "bound", "τ", "U retrained", "S retrained", "gap", "over", "max β(u)")
 HEADINGS += ("U", "U balanced", "U per class", "S", "S balanced", "S per class")
 
 
-def write_recordings_report(folder: Path) -> Path:
-    """`report.html` and `figures/` from the results saved in the folder."""
-    results = pl.read_parquet(folder / "results.parquet")
-    provenance = json.loads((folder / "provenance.json").read_text())
-    about = provenance.pop("about")
-    figures = recordings_figures(results)
-    save_figures(folder / "figures", figures)
-    page = folder / "report.html"
-    rotations = results["rotation"].n_unique()
-    text = render_page(
-        "recordings.html",
-        provenance,
-        figures,
-        CAPTIONS,
-        headings=HEADINGS,
-        table=recordings_table(results),
-        rotations=rotations,
-        settings=about["settings"],
-        notes=about["notes"],
-        readings=about["readings"],
-        entropy=f"{about['entropy']:.3g}",
-    )
-    page.write_text(text, encoding="utf-8")
-    return page
+def recordings_content(results: Results) -> Content:
+    """Figures and the table, which is complete once everybody was measured."""
+    rows, study = recordings_rows(results), results.study
+    about = study["about"]
+    fields = {
+        "headings": HEADINGS,
+        "table": recordings_table(rows),
+        "marked": POLICIES[GUARANTEE][0],
+        "rotations": rows["seed"].n_unique(),
+        "settings": _settings(results),
+        "notes": about["notes"],
+        "readings": about["conditions"]["readings"],
+        "entropy": f"{about['entropy']:.3g}",
+    }
+    return Content("recordings.html", recordings_figures(rows), CAPTIONS, fields)
 
 
-def recordings_table(results: pl.DataFrame) -> list[list[str]]:
+def recordings_rows(results: Results) -> pl.DataFrame:
+    """The rows under the names of their policies, with the intervals over people, where they are computed already."""
+    keys = [(*key, name) for key, (name, _) in POLICIES.items()]
+    named = pl.DataFrame(keys, schema=["bound", "enforcement", "method", "policy"], orient="row")
+    rows = results.rows.drop("policy").join(named, on=["bound", "enforcement", "method"])
+    intervals = results.table("people")
+    if intervals is None:
+        return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in INTERVALS)
+    return rows.join(intervals.select(*SETTING, *INTERVALS), on=list(SETTING), how="left", nulls_equal=True)
+
+
+def _settings(results: Results) -> dict[str, str]:
+    """How it was made, in words."""
+    about, rows, learned = results.study["about"], results.rows, results.table("learned")
+    conditions, reading = about["conditions"], about["reading"]
+    back = conditions["look_back"]
+    settings = {
+        "people": str(about["people"]),
+        "rotations": str(rows["seed"].n_unique()),
+        "a reading is": "one sample" if reading["kind"] == "sample" else f"{reading['seconds']:g} s, summed up",
+        "environment steps per policy": f"{rows['effort'].max():,}",
+        "episodes per evaluation": f"{rows['episodes'].max():,}",
+        "prices": f"C_T {conditions['time_cost']:g}, lambda {rows['error_penalty'].max():g}",
+        "learned belief sees": "all readings" if back is None else f"the last {back}",
+    }
+    if learned is not None:
+        tempered, plain = (learned[name].mean() for name in ("calibration_error", "plain_calibration_error"))
+        error = f"{tempered:.3f} (plain Bayes {plain:.3f})"
+        settings["calibration error of the finite model, on people left out"] = error
+    return settings
+
+
+def recordings_table(rows: pl.DataFrame) -> list[list[str]]:
     """One line per policy and bound, as text: no protection, then the paper's policies, then the guarantee."""
-    order = [NO_PROTECTION, BELIEF, INFORMATION, GUARANTEE]
-    rows = []
-    for policy in order:
-        own = results.filter(pl.col("policy") == policy)
-        for limit in own["limit"].unique().sort():
-            rows.append(_line(policy, limit, own.filter(pl.col("limit") == limit)))
-    return rows
+    order = pl.Enum([name for name, _ in POLICIES.values()])
+    lines = rows.with_columns(pl.col("policy").cast(order)).sort("policy", "limit", "seed")
+    return [_line(own) for _, own in lines.group_by(*SETTING, maintain_order=True)]
 
 
-def _line(policy: str, limit: float, rows: pl.DataFrame) -> list[str]:
-    unit = " bits" if policy == INFORMATION else ""
+def _line(rows: pl.DataFrame) -> list[str]:
+    first = rows.row(0, named=True)
     retrained = [rows[f"retrained_{label}"] for label in ("useful", "secret")]
-    over = "-" if policy == NO_PROTECTION else _percent(rows["violation_rate"])
-    cells = [policy, "-" if policy == NO_PROTECTION else f"{limit:g}{unit}", f"{rows['releases'].mean():.2f}"]
+    over = "-" if first["limit"] is None else _percent(rows["violation_rate"])
+    cells = [first["policy"], _limit(first), f"{rows['releases'].mean():.2f}"]
     gap = retrained[0] - retrained[1]
     shown = zip(("retrained_useful", "retrained_secret", "gap"), (*retrained, gap), strict=True)
     cells += [*(_with_interval(values, rows, name) for name, values in shown), over]
@@ -73,6 +100,11 @@ def _line(policy: str, limit: float, rows: pl.DataFrame) -> list[str]:
         kinds = (rows[f"{kind}_{label}"] for kind in ("accuracy", "balanced"))
         cells += [*(_percent(values) for values in kinds), _classes(rows[f"per_{label}"])]
     return cells
+
+
+def _limit(row: dict[str, Any]) -> str:
+    unit = " bits" if row["bound"] == "information" else ""
+    return "-" if row["limit"] is None else f"{row['limit']:g}{unit}"
 
 
 def _with_interval(values: pl.Series, rows: pl.DataFrame, name: str) -> str:
@@ -94,17 +126,16 @@ def _classes(values: pl.Series) -> str:
     return " / ".join(f"{100 * mean:.0f}" for mean in means)
 
 
-def recordings_figures(results: pl.DataFrame) -> dict[str, Figure]:
+def recordings_figures(rows: pl.DataFrame) -> dict[str, Figure]:
     """All figures by file name, in the order of the page."""
-    figures: dict[str, Figure] = {"learned": learned(results)}
-    unprotected = _shaped(results.filter(pl.col("policy") == NO_PROTECTION))
-    for kind, policy in (("confidence", BELIEF), ("information", INFORMATION)):
-        own = results.filter(pl.col("policy") == policy)
-        if own.is_empty():
-            continue
-        rows = _shaped(own).with_columns(pl.lit(AGENT).alias("policy"))
-        figures[f"{kind}_time"] = time_and_belief(rows, kind)
-        figures[f"{kind}_accuracy"] = accuracy(rows, unprotected, kind)
+    figures: dict[str, Figure] = {"learned": learned(rows)}
+    shaped = _shaped(rows)
+    unprotected = shaped.filter(pl.col("method") == UNPROTECTED)
+    for kind in ("confidence", "information"):
+        own = shaped.filter(pl.col("bound") == kind, pl.col("method") == PPO)
+        if len(own):
+            figures[f"{kind}_time"] = time_and_belief(own, kind)
+            figures[f"{kind}_accuracy"] = accuracy(own, unprotected, kind)
     return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
 
 
@@ -112,14 +143,15 @@ def _shaped(rows: pl.DataFrame) -> pl.DataFrame:
     """In the columns of the synthetic study; one rotation has no band."""
     measures = ("releases", "confidence_useful", "accuracy_useful", "accuracy_secret")
     bands = [pl.col(measure).alias(f"{measure}_{end}") for measure in measures for end in ("low", "high")]
-    return rows.with_columns(*bands, pl.lit(50.0).alias("error_penalty"))
+    return rows.with_columns(*bands)
 
 
-def learned(results: pl.DataFrame) -> Figure:
+def learned(rows: pl.DataFrame) -> Figure:
     """What retrained attackers learn of S and of U, one point per policy and bound."""
-    data = results.group_by("policy", "limit").agg(pl.col("retrained_useful", "retrained_secret").mean())
+    data = rows.group_by("policy", "limit").agg(pl.col("retrained_useful", "retrained_secret").mean())
     data = data.sort("policy", "limit")
-    shown = {policy: colour for policy, colour in COLOURS.items() if policy in set(data["policy"])}
+    present = set(data["policy"])
+    shown = {name: colour for name, colour in POLICIES.values() if name in present}
     base = alt.Chart(data).encode(
         x=alt.X("retrained_secret:Q", title="balanced accuracy on the secret S").scale(zero=False),
         y=alt.Y("retrained_useful:Q", title="balanced accuracy on the useful U").scale(zero=False),
@@ -131,7 +163,7 @@ def learned(results: pl.DataFrame) -> Figure:
         ),
         tooltip=["policy", "limit", "retrained_useful", "retrained_secret"],
     )
-    text = base.transform_filter(f"datum.policy != '{NO_PROTECTION}'").mark_text(dy=-9, fontSize=8)
+    text = base.transform_filter(f"datum.policy != '{UNPROTECTED}'").mark_text(dy=-9, fontSize=8)
     line = base.mark_line(opacity=0.35).encode(order="limit:Q")
     return alt.layer(line, base.mark_point(filled=True, size=55), text.encode(text="limit:Q")).properties(
         title="What is learned of U and of S (labels: the bound)"

@@ -3,24 +3,24 @@
 A setting is everything but the seed: problem, price of an error, bound, enforcement and method.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
 
-from reticent.report.figures import AXIS, POLICY_COLOURS, Figure
-from reticent.report.page import render_page, save_figures
+from reticent.report.figures import Figure
+from reticent.report.page import Content
+from reticent.report.results import Results
+from reticent.report.words import AXES, ITERATED, METHODS, bound_words, method_words
+from reticent.report.words import SETTING as KEPT
 
 # Costs of different problems or prices are not to be compared: each pair has figures and fronts of its own.
 APART = ("problem", "error_penalty")
-SETTING = (*APART, "kind", "limit", "enforce", "method")
+SETTING = (*APART, *KEPT)
 MEASURES = ("paid", "releases", "accuracy_useful", "accuracy_secret", "spent_bits", "violation_rate")
-AXES = {**AXIS, "expected": "bound on information about S, on average (bits)"}
 TITLES = {
     "paid": "mean cost",
     "accuracy_useful": "accuracy on the useful U",
@@ -38,7 +38,6 @@ ENFORCEMENTS = {
     "lagrangian": ("triangle-right", [10, 4]),
     "paper": ("triangle-left", [1, 3]),
 }
-MORE_COLOURS = {"agent, paper": "#888888", "value kernels": "#7b1e12"}
 
 
 @dataclass(frozen=True)
@@ -64,46 +63,37 @@ FRONTS = (
 )
 
 
-def write_sweep_report(folder: Path) -> Path:
-    """`report.html` and `figures/` from the results saved in the folder."""
-    provenance = json.loads((folder / "provenance.json").read_text())
-    about = provenance.pop("sweep")
-    results = read_results(folder)
-    drawn = {name: (figure, caption) for name, figure, caption in sweep_figures(results)}
-    figures = {name: figure for name, (figure, _) in drawn.items()}
-    save_figures(folder / "figures", figures)
-    means = with_fronts(results)
-    headings, rows = sweep_table(means)
-    text = render_page(
-        "sweep.html",
-        provenance,
-        figures,
-        {name: caption for name, (_, caption) in drawn.items()},
-        headings=headings,
-        table=rows,
-        fronts=FRONTS,
-        seeds=_range(means["seeds"]),
-        finished=len(results),
-        cells=about["cells"],
-        settings={
-            **{name: _range(own["effort"]) for name, own in _learned(results).items() if len(own)},
-            "episodes per evaluation": _range(results["episodes"]),
-            "left out": " ".join(about["left_out"]) or "nothing",
+def sweep_content(results: Results) -> Content:
+    """Curves, trade-offs, and one line per setting."""
+    rows, study = comparable(results), results.study
+    drawn = {name: (figure, caption) for name, figure, caption in sweep_figures(rows)}
+    means = with_fronts(rows)
+    headings, table = sweep_table(means)
+    fields = {
+        "headings": headings,
+        "table": table,
+        "fronts": FRONTS,
+        "seeds": _range(means["seeds"]),
+        "finished": len(rows),
+        "cells": study["cells"],
+        "promises": results.promises,
+        "settings": {
+            **{name: _range(own["effort"]) for name, own in _learned(rows).items() if len(own)},
+            "episodes per evaluation": _range(rows["episodes"]),
+            "left out": " ".join(study["left_out"]) or "nothing",
         },
-        spec=about["spec"],
-    )
-    page = folder / "report.html"
-    page.write_text(text, encoding="utf-8")
-    return page
+        "spec": study["spec"],
+    }
+    figures = {name: figure for name, (figure, _) in drawn.items()}
+    captions = {name: caption for name, (_, caption) in drawn.items()}
+    return Content("sweep.html", figures, captions, fields)
 
 
-def read_results(folder: Path) -> pl.DataFrame:
-    """All rows there are, with the method in words and the cost that counts."""
-    results = pl.read_parquet(folder / "results" / "*.parquet")
-    method = pl.when(pl.col("recipe") == "default").then("policy").otherwise(pl.format("{}, {}", "policy", "recipe"))
+def comparable(results: Results) -> pl.DataFrame:
+    """The rows in order, with the cost that counts."""
     # What a multiplier charges is a means to an end: the plain cost is what is paid.
-    paid = pl.when(pl.col("kind") == "expected").then("cost_without_penalty").otherwise("cost")
-    return results.with_columns(method.alias("method"), paid.alias("paid")).sort(*SETTING, "seed")
+    paid = pl.when(pl.col("promise") == "in_expectation").then("cost_without_penalty").otherwise("cost")
+    return results.rows.with_columns(paid.alias("paid")).sort(*SETTING, "seed")
 
 
 def with_fronts(results: pl.DataFrame) -> pl.DataFrame:
@@ -138,21 +128,15 @@ def sweep_table(settings: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
         numbers = [f"{row['paid']:.2f}", f"{row['releases']:.2f}"]
         numbers += [f"{100 * row[c]:.1f}" for c in SHARES[:2]] + [f"{row['spent_bits']:.3f}"]
         numbers += [f"{100 * row['violation_rate']:.2f}"]
-        rows.append([_bound(row), row["enforce"], row["method"], *apart, *numbers, row["fronts"]])
+        words = [bound_words(row), row["enforcement"], method_words(row["method"])]
+        rows.append([*words, *apart, *numbers, row["fronts"]])
     return headings, rows
 
 
-def _bound(row: dict[str, Any]) -> str:
-    word = {"confidence": "L_B {:g}", "information": "L_MI {:g}", "expected": "mean {:g}", "none": "none"}
-    return word[row["kind"]].format(row["limit"])
-
-
-def _learned(results: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    agent = pl.col("policy") == "agent"
-    iterated = pl.col("policy").is_in(["value iteration", "value kernels"])
+def _learned(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return {
-        "environment steps per agent": results.filter(agent),
-        "rounds of value iteration, at most": results.filter(iterated),
+        "environment steps per agent": rows.filter(pl.col("method").is_in(["ppo", "a2c"])),
+        "rounds of value iteration, at most": rows.filter(pl.col("method").is_in(ITERATED)),
     }
 
 
@@ -168,11 +152,11 @@ def sweep_figures(results: pl.DataFrame) -> Iterator[tuple[str, Figure, str]]:
     for number, (problem, price) in enumerate(pairs, 1):
         own = results.filter((pl.col("problem") == problem) & (pl.col("error_penalty") == price))
         where = f"{problem}, λ {price:g}. " if several else ""
-        for kind in [kind for kind in AXES if kind in set(own["kind"])]:
-            bounded = own.filter(pl.col("kind") == kind)
+        for kind in [kind for kind in AXES if kind in set(own["bound"])]:
+            bounded = own.filter(pl.col("bound") == kind)
             for measure, name in (("paid", "cost"), ("accuracy_useful", "useful")):
                 figure = over_bound(bounded, kind, measure)
-                yield f"{name}_{kind}_{number}", figure, f"{where}Rings are seeds, lines their means."
+                yield f"{name}_{kind.replace(' ', '-')}_{number}", figure, f"{where}Rings are seeds, lines their means."
         for front in FRONTS:
             better = "below" if front.worth == "paid" else "above"
             caption = f"{where}Each line goes through the bounds of one method; to the left and {better} is better. "
@@ -201,31 +185,31 @@ def trade_off(rows: pl.DataFrame, front: Front) -> Figure:
 
 def _seeds_and_means(rows: pl.DataFrame, x: alt.X, measure: str, shown: list[str]) -> list[alt.Chart]:
     """A line through the means over seeds from bound to bound, and the seeds as small rings."""
-    means = rows.group_by(SETTING).agg(pl.col(MEASURES).mean()).sort(SETTING)
+    means = rows.group_by(*SETTING, "policy").agg(pl.col(MEASURES).mean()).sort(SETTING)
     y = alt.Y(f"{measure}:Q", title=TITLES[measure], axis=_axis(measure)).scale(zero=False)
-    tooltip = ["method", "enforce", *shown, measure]
+    tooltip = ["policy", "enforcement", *shown, measure]
     rings = alt.Chart(rows).mark_point(size=26, strokeWidth=1, opacity=0.8)
     line = alt.Chart(means).mark_line(point=alt.OverlayMarkDef(size=45))
     looks = {"color": _colour(rows), "shape": _enforcement(rows, alt.Shape, 0)}
     dashes = _enforcement(rows, alt.StrokeDash, 1)
     return [
-        line.encode(x=x, y=y, order="limit:Q", detail="kind:N", tooltip=tooltip, strokeDash=dashes, **looks),
+        line.encode(x=x, y=y, order="limit:Q", detail="bound:N", tooltip=tooltip, strokeDash=dashes, **looks),
         rings.encode(x=x, y=y, tooltip=[*tooltip, "seed"], **looks),
     ]
 
 
 def _colour(rows: pl.DataFrame) -> alt.Color:
-    colours = {**POLICY_COLOURS, **MORE_COLOURS}
-    methods = [method for method in colours if method in set(rows["method"])]
+    present = set(rows["method"])
+    looks = dict(look for method, look in METHODS.items() if method in present)
     legend = alt.Legend(orient="bottom", columns=3, symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=2)
-    scale = alt.Scale(domain=methods, range=[colours[method] for method in methods])
-    return alt.Color("method:N", title=None, scale=scale, legend=legend)
+    scale = alt.Scale(domain=list(looks), range=list(looks.values()))
+    return alt.Color("policy:N", title=None, scale=scale, legend=legend)
 
 
 def _enforcement(rows: pl.DataFrame, channel: Any, look: int) -> Any:
-    shown = {enforce: looks[look] for enforce, looks in ENFORCEMENTS.items() if enforce in set(rows["enforce"])}
+    shown = {name: looks[look] for name, looks in ENFORCEMENTS.items() if name in set(rows["enforcement"])}
     scale = alt.Scale(domain=list(shown), range=list(shown.values()))
-    return channel("enforce:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
+    return channel("enforcement:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
 def _axis(measure: str) -> alt.Axis:

@@ -1,4 +1,4 @@
-"""Baselines at their best: each heuristic with the stopping threshold that costs least, tuned on a seed of its own."""
+"""Tuned baselines: each heuristic with the stopping threshold of least cost, found on a seed of its own."""
 
 import equinox as eqx
 import jax
@@ -7,24 +7,22 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from reticent.policy.heuristics import ThresholdRule, threshold_rules
+from reticent.policy.policy import NEVER
 from reticent.process.process import Process, State
 from reticent.process.rollout import Act, begin, rollout
 from reticent.types import Array, PRNGKey
 
-# Zero stops at once; two is never reached.
-THRESHOLDS = np.concatenate([[0.0], np.linspace(0.34, 0.98, 65), [0.985, 0.99, 0.995, 0.999, 2.0]])
+# Zero stops at once.
+THRESHOLDS = np.concatenate([[0.0], np.linspace(0.34, 0.98, 65), [0.985, 0.99, 0.995, 0.999, NEVER]])
 STEPS_AT_ONCE = 10
 
 
 def tuned_baseline(name: str, process: Process, seed: int, episodes: int = 2048) -> ThresholdRule:
     """The named baseline with the settings of least mean cost over the tuning episodes."""
-    best, cheapest = None, np.inf
-    for rule in threshold_rules(name, process).values():
-        costs = _threshold_costs(process, rule.act, seed, episodes)
-        if costs.min() < cheapest:
-            best, cheapest = eqx.tree_at(_threshold, rule, jnp.asarray(THRESHOLDS[costs.argmin()])), costs.min()
-    assert best is not None
-    return best
+    rules = list(threshold_rules(name, process).values())
+    costs = np.array([_threshold_costs(process, rule.act, seed, episodes) for rule in rules])
+    rule, threshold = np.unravel_index(costs.argmin(), costs.shape)
+    return eqx.tree_at(_threshold, rules[rule], jnp.asarray(THRESHOLDS[threshold]))
 
 
 def _threshold(rule: ThresholdRule) -> Array:

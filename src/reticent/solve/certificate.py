@@ -1,5 +1,6 @@
-"""How far from optimal: a floor under the cost of every policy, the cost of one policy, and what lies between."""
+"""How far from optimal: a lower bound on the cost of every policy, the cost of one policy, and the gap between."""
 
+import abc
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -9,25 +10,24 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from reticent.errors import InputError
-from reticent.estimate import Estimate, exact, mean
-from reticent.policy.answer import Answer
-from reticent.policy.lookahead import Lookahead, ValueFunction, going_on_costs
+from reticent.evaluate.estimate import Estimate, exact, mean
+from reticent.policy.lookahead import Lookahead, ValueFunction, q_values
 from reticent.policy.policy import Policy
 from reticent.problem.task import Task
 from reticent.process.process import Process, State, Transition
 from reticent.process.rollout import simulate
-from reticent.solve import sharpen, value_iteration
-from reticent.solve.dual import floor_draws
+from reticent.solve import refine, value_iteration
+from reticent.solve.dual import lower_bound_draws
 from reticent.solve.lattice import TOLERANCE, Bracket, solve_lattice
 from reticent.solve.tree import solve_tree
 from reticent.types import Index, PRNGKey
 
 Kind = Literal["exact", "exact bracket", "dual bound", "relaxation"]
-# What is going on, how much of it is done, and how much there is, where that is known.
+# The current stage, how much of it is done, and how much there is, where that is known.
 Report = Callable[[str, int, int | None], None]
 # More pairs of sensor and symbol than this are left to the dual bound, and so are lattices of more nodes.
 PAIRS, LATTICE_NODES, TREE_NODES = 6, 2_000_000, 200_000
-# Episodes to simulate where a value takes the luck out of them, and elsewhere.
+# Episodes to simulate where a value serves as control variate, and elsewhere.
 CONTROLLED_EPISODES, PLAIN_EPISODES = 8_192, 100_000
 
 
@@ -35,8 +35,8 @@ CONTROLLED_EPISODES, PLAIN_EPISODES = 8_192, 100_000
 class Effort:
     """How hard to try.
 
-    `rounds` of value iteration, and of sharpening its value; None is what was found to be worth the time. `draws` that
-    the clairvoyant plans on, `episodes` of the policy; None is 8,192 where a value takes out the luck, else 100,000.
+    `rounds` of value iteration, and of refining its value; None is what was found to be worth the time. `draws` that
+    the clairvoyant plans on, `episodes` of the policy; None is 8,192 with a control variate, else 100,000.
     """
 
     rounds: int | None = None
@@ -47,21 +47,58 @@ class Effort:
 DEFAULT = Effort()
 
 
+class Candidate(abc.ABC):
+    """What a certificate is of: something that acts in a process, at a cost that is found by simulation."""
+
+    process: Process
+
+    @abc.abstractmethod
+    def cost(self, episodes: int | None, seed: int, value: ValueFunction | None = None) -> Estimate:
+        """Its mean cost, with this value or its own as control variate where there is one."""
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyInProcess(Candidate):
+    """A policy as a candidate."""
+
+    process: Process
+    policy: Policy
+
+    def cost(self, episodes: int | None, seed: int, value: ValueFunction | None = None) -> Estimate:
+        # The martingale goes with the priced cost; the plain one is what a policy is judged by.
+        value = None if self.process.enforcement.priced else value or self.policy.control_variate
+        episodes = episodes or (CONTROLLED_EPISODES if value else PLAIN_EPISODES)
+        return upper_bound(self.process, self.policy, episodes, seed, value)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """lower <= optimal cost <= upper, each with its 95 % interval (of length zero where it is exact).
 
     `kind` says what the lower bound is: "exact" is the optimal cost; "exact bracket" the lower end of a bracket around
     it that was computed and is still open; "dual bound" comes from information relaxation of the problem itself,
-    "relaxation" from that of an easier problem, which `floor_of` names.
+    "relaxation" from that of an easier problem, which `bound_of` names.
     `paper_bound` is what the paper's theorem 2 would give with the same value function, if the largest `excess` found
     were the largest there is: an estimate.
+
+    Args:
+        lower: No policy costs less, up to the interval.
+        upper: What the certified policy costs.
+        kind: What the lower bound is.
+        bound_of: Which problem it is of, or how it was found.
+        excess: See above.
+        paper_bound: See above.
+
+    Example:
+        >>> from reticent.problem.synthetic import tells_useful
+        >>> rt.certify(rt.Task(tells_useful(), rt.Confidence(0.8))).kind
+        'exact'
     """
 
     lower: Estimate
     upper: Estimate
     kind: Kind
-    floor_of: str
+    bound_of: str
     excess: float | None = None
     paper_bound: float | None = None
 
@@ -80,11 +117,11 @@ class Certificate:
         if self.kind in ("exact", "exact bracket"):
             end = "" if self.kind == "exact" else " The bracket is still open: the true gap may be far smaller."
             return (
-                f"No policy costs less than {self.lower.value:.6g} ({self.kind}, {self.floor_of}); this one costs "
+                f"No policy costs less than {self.lower.value:.6g} ({self.kind}, {self.bound_of}); this one costs "
                 f"{self.upper}: {self._times()}.{end}"
             )
         weak = (
-            "" if self.kind == "dual bound" else f" That floor is of {self.floor_of}: the true gap may be far smaller."
+            "" if self.kind == "dual bound" else f" That bound is of {self.bound_of}: the true gap may be far smaller."
         )
         return (
             f"No policy costs less than {self.lower} in expectation ({self.kind}); this one costs {self.upper}: "
@@ -109,45 +146,63 @@ class Certificate:
 
 def certify(
     task: Task,
-    policy: Policy | Answer | None = None,
+    candidate: Candidate | None = None,
     seed: int = 0,
     effort: Effort = DEFAULT,
     report: Report = lambda doing, done, total: None,
 ) -> Certificate:
-    """A floor under the cost of every policy of this task, beside the cost of `policy`.
+    """How far from optimal: a lower bound on the cost of every policy of a task, beside the cost of one.
 
-    Without a policy, beside the cost of one by value iteration or, where the task is small enough to be solved, of the
-    best one with as many releases as were solved for.
+    Args:
+        task: The task. There is no lower bound under the enforcement `PaperCost`.
+        candidate: What to certify, such as a `Solution` (which has this as a method). Without one, a policy by value
+            iteration or, where the task is small enough to be solved, the best one with as many releases as were
+            solved for.
+        seed: Seed of everything random.
+        effort: How hard to try.
+        report: Called with what is being done, how much of it is, and how much there is.
+
+    Returns:
+        The certificate: `lower` and `upper` with their intervals, and `sentence()`.
+
+    Example:
+        >>> from reticent.problem.synthetic import two_binary_sensors
+        >>> print(rt.certify(rt.Task(two_binary_sensors(), rt.Confidence(0.8))).lower)
+        7.34225
     """
-    floored, floor_of = floor_task(task)
-    bracket = exact_bracket(task, policy.process if isinstance(policy, Lookahead) else None)
+    relaxed, bound_of = relaxed_task(task)
+    bracket = exact_bracket(task, candidate.process if candidate else None)
     if bracket:
         depth = f"by solving the problem up to {bracket.horizon} releases deep"
-        upper = _ceiling(task, policy, None, seed, effort, report) if policy else exact(bracket.upper)
+        upper = _simulated(candidate, None, seed, effort, report) if candidate else exact(bracket.upper)
         kind = "exact" if bracket.gap <= TOLERANCE else "exact bracket"
         return Certificate(exact(bracket.lower), upper, kind, depth)
-    if policy is None and not task.enforcement.releases:
-        raise InputError("Answers are certified by their policy: make one first, with its public rule.")
-    sharp = _sharp_policy(floored, seed, effort, report)
-    if policy is None:
-        policy = sharp if floored is task else _iterated(task, seed, effort, report)
-    # Any value takes out luck; the sharp one most, but it knows no other process than its own.
-    value = sharp.value if floored is task else None
-    upper = _ceiling(task, policy, value, seed, effort, report)
-    lower, excess, paper = dual_floor(
+    if candidate is None and not task.enforcement.releases:
+        raise InputError(
+            "Answers are certified with their rule. Train a policy for answers first (method 'answer', or `reticent "
+            "train --enforce answer`), then certify that."
+        )
+    sharp = _refined_policy(relaxed, seed, effort, report)
+    if candidate is None:
+        policy = sharp if relaxed is task else _iterated(task, seed, effort, report)
+        candidate = PolicyInProcess(policy.process, policy)
+    # Any value is a control variate; the sharp one the best, but it knows no other process than its own.
+    value = sharp.value if relaxed is task else None
+    upper = _simulated(candidate, value, seed, effort, report)
+    lower, excess, paper = dual_bound(
         sharp.process, sharp.value, effort.draws, seed, lambda done: report("A clairvoyant plans", done, effort.draws)
     )
-    kind = "dual bound" if floored is task else "relaxation"
-    return Certificate(lower, upper, kind, floor_of, excess, paper)
+    kind = "dual bound" if relaxed is task else "relaxation"
+    return Certificate(lower, upper, kind, bound_of, excess, paper)
 
 
-def _sharp_policy(task: Task, seed: int, effort: Effort, report: Report) -> Lookahead:
-    settings = sharpen.DEFAULT
+def _refined_policy(task: Task, seed: int, effort: Effort, report: Report) -> Lookahead:
+    settings = refine.DEFAULT
     if effort.rounds:
         iteration = replace(settings.iteration, rounds=effort.rounds)
         settings = replace(settings, rounds=effort.rounds, iteration=iteration)
     rounds = settings.iteration.rounds + settings.rounds
-    return sharpen.sharp_policy(Process.of(task), seed, settings, lambda done: report("A sharp value", done, rounds))
+    return refine.refined_policy(Process.of(task), seed, settings, lambda done: report("A sharp value", done, rounds))
 
 
 def _iterated(task: Task, seed: int, effort: Effort, report: Report) -> Lookahead:
@@ -158,28 +213,17 @@ def _iterated(task: Task, seed: int, effort: Effort, report: Report) -> Lookahea
     )
 
 
-def _ceiling(
-    task: Task, policy: Policy | Answer, value: ValueFunction | None, seed: int, effort: Effort, report: Report
+def _simulated(
+    candidate: Candidate, value: ValueFunction | None, seed: int, effort: Effort, report: Report
 ) -> Estimate:
-    if task.enforcement.priced:
-        # The martingale goes with the priced cost; the plain one is what a policy is judged by.
-        value = None
-    elif isinstance(policy, Lookahead):
-        value = value or policy.value
-    episodes = effort.episodes or (CONTROLLED_EPISODES if value else PLAIN_EPISODES)
     doing = "The policy is simulated"
     report(doing, 0, None)
-    if isinstance(policy, Answer):
-        upper = mean(policy.simulate(episodes, seed).cost)
-    else:
-        # Value kernels belong to the policy, and so to the process that it acts in.
-        process = policy.process if isinstance(policy, Lookahead) else Process.of(task)
-        upper = ceiling(process, policy, episodes, seed, value)
-    report(doing, episodes, episodes)
+    upper = candidate.cost(effort.episodes, seed, value)
+    report(doing, 1, 1)
     return upper
 
 
-def floor_task(task: Task) -> tuple[Task, str]:
+def relaxed_task(task: Task) -> tuple[Task, str]:
     """The task whose optimal cost the dual bound can bound from below, at most that of `task`, and what it is."""
     easier = task.enforcement.relaxation(task.bound)
     if easier is None:
@@ -209,33 +253,35 @@ def exact_bracket(task: Task, process: Process | None = None) -> Bracket | None:
             break
         horizon += 1
     if task.enforcement.replaces and deepest.gap > TOLERANCE:
-        # What is sent tells no more than the readings, so the optimum without bound is a floor too.
-        unbounded = solve_lattice(floor_task(task)[0], max_nodes=LATTICE_NODES)
+        # What is sent tells no more than the readings, so the optimum without bound is a lower bound too.
+        unbounded = solve_lattice(relaxed_task(task)[0], max_nodes=LATTICE_NODES)
         deepest = replace(deepest, lower=max(deepest.lower, unbounded.lower))
     return deepest
 
 
-def dual_floor(
+def dual_bound(
     process: Process,
     value: ValueFunction,
     draws: int,
     seed: int,
     report: Callable[[int], None] | None = None,
 ) -> tuple[Estimate, float, float]:
-    """The floor by information relaxation, the largest excess of the value, and the bound of the paper's theorem 2.
+    """Lower bound by information relaxation, the largest excess of the value, and the bound of the paper's theorem 2.
 
     The theorem: a V that never exceeds min(stop, C_T + E V) is below the optimal cost. A V that exceeds it by at most
     `excess` is so after scaling with C_T / (C_T + excess).
     """
-    floor = floor_draws(process, value, draws, seed, report)
+    drawn = lower_bound_draws(process, value, draws, seed, report)
     # Under a multiplier the bound is on cost + mu leakage: what the limit allows is paid back.
     allowed = float(process.enforcement.price * process.bound.number) if process.enforcement.priced else 0.0
     start, release = float(value(process.prior, jnp.zeros(()))), float(process.objective.time_cost)
-    paper = start * release / (release + max(floor.excess, 0.0))
-    return mean(floor.cost - allowed), floor.excess, paper - allowed
+    paper = start * release / (release + max(drawn.excess, 0.0))
+    return mean(drawn.cost - allowed), drawn.excess, paper - allowed
 
 
-def ceiling(process: Process, policy: Policy, episodes: int, seed: int, value: ValueFunction | None = None) -> Estimate:
+def upper_bound(
+    process: Process, policy: Policy, episodes: int, seed: int, value: ValueFunction | None = None
+) -> Estimate:
     """The policy's cost by simulation; with a value for the process, its martingale as control variate."""
     played = process if value is None else Controlled(process, value)
     records = simulate(played, policy.act, episodes, seed)
@@ -255,8 +301,8 @@ class Controlled(Process):
     def _carry_out(self, key: PRNGKey, state: State, action: Index) -> Transition:
         transition = super()._carry_out(key, state, action)
         sensor = jnp.minimum(action, self.sensors - 1)
-        expected = going_on_costs(self, self.value, state.public)[sensor]
+        expected = q_values(self, self.value, state.public)[sensor]
         after = transition.state.public
         rest = jnp.where(transition.terminated, 0.0, self.value(after.belief, after.spent_bits))
-        luck = jnp.where(action < self.sensors, transition.cost + rest - expected, 0.0)
-        return eqx.tree_at(lambda t: t.cost, transition, transition.cost - luck)
+        noise = jnp.where(action < self.sensors, transition.cost + rest - expected, 0.0)
+        return eqx.tree_at(lambda t: t.cost, transition, transition.cost - noise)

@@ -1,4 +1,4 @@
-"""Training that was interrupted goes on where it stopped, with the same result as if it had not been."""
+"""Checkpoints: interrupted training continues where it stopped, with the same result as without interruption."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from reticent.arrays import read_arrays, write_arrays
 from reticent.errors import InputError
-from reticent.solve.a2c import TrainState
+from reticent.problem.array_file import read_arrays, write_arrays
+from reticent.solve.actor_critic import TrainState
 from reticent.solve.value_iteration import IterationState
 
 State = TypeVar("State", TrainState, IterationState)

@@ -1,4 +1,4 @@
-"""A floor under the cost of every policy, by information relaxation (Brown, Smith & Sun 2010).
+"""A lower bound on the cost of every policy, by information relaxation (Brown, Smith & Sun 2010).
 
 Draw the hidden pair and, for each sensor, all the readings it will ever give. A clairvoyant who sees them could only do
 better than any policy, so each release also pays what this knowledge is worth, as far as a value V can tell:
@@ -15,7 +15,7 @@ keep it finite. Both are decided without knowing the future, so the bound stays 
 - a path that has paid more than the value at the prior plus `SPARE`, even if it ended here at a cost that no policy
   can go below, ends here.
 
-The clairvoyant goes where V errs. `scout` returns such beliefs, for V to be sharpened there (solve/sharpen.py).
+The clairvoyant goes where V errs. `scout` returns such beliefs, for V to be refined there (solve/refine.py).
 """
 
 from collections.abc import Callable, Iterator
@@ -28,11 +28,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from reticent.cores import cores
 from reticent.errors import InputError
-from reticent.policy.lookahead import ValueFunction, going_on_costs
+from reticent.policy.lookahead import ValueFunction, q_values
+from reticent.process.cores import cores
 from reticent.process.process import Process
-from reticent.solve.floor import least_costs, least_going_on
+from reticent.solve.one_step_bound import least_continuation, least_costs
 from reticent.types import Array, Belief
 
 # Draws that are planned side by side, and beliefs per compiled call.
@@ -63,10 +63,10 @@ class Look(NamedTuple):
     least: Any
 
 
-class Floor(NamedTuple):
+class LowerBoundDraws(NamedTuple):
     """The clairvoyant's least cost on each draw, whose mean is a lower bound in expectation.
 
-    `excess` is by how much V exceeded the cost of going on under V, at most, at all the beliefs looked from.
+    `excess` is by how much V exceeded the continuation value under V, at most, at all the beliefs looked from.
     """
 
     cost: Float[np.ndarray, " N"]
@@ -80,14 +80,14 @@ class Looked(NamedTuple):
     costs: Float[np.ndarray, "N A"]
 
 
-def floor_draws(
+def lower_bound_draws(
     process: Process,
     value: ValueFunction,
     count: int,
     seed: int,
     report: Callable[[int], None] | None = None,
-) -> Floor:
-    """The floor from `count` independent draws.
+) -> LowerBoundDraws:
+    """The lower bound from `count` independent draws.
 
     `report` is called with the number of draws that are done.
     """
@@ -99,7 +99,7 @@ def floor_draws(
         if report:
             report(min(len(pieces) * DRAWS, count))
     excess = max(plan.excess for plan in pieces)
-    return Floor(np.concatenate([plan.cost for plan in pieces])[:count], excess)
+    return LowerBoundDraws(np.concatenate([plan.cost for plan in pieces])[:count], excess)
 
 
 def scout(process: Process, value: ValueFunction, draws: int, seed: int) -> Looked:
@@ -149,9 +149,9 @@ def _plan(process: Process, value: ValueFunction, count: int, rng: np.random.Gen
             break
         beliefs = draws.beliefs(draw, counts)
         look = _looks(process, value, beliefs)
-        going_on = look.cost.min(1)
+        continuation = look.cost.min(1)
         looked.append(Looked(beliefs, look.cost))
-        excess = max(excess, float(np.max(here.value - going_on)))
+        excess = max(excess, float(np.max(here.value - continuation)))
         parent, sensor = np.nonzero(look.least < here.stop[:, None])
         if not parent.size:
             break
@@ -224,7 +224,7 @@ def _in_chunks(run: Callable[[Array], tuple], beliefs: Float[np.ndarray, "N S U"
 @eqx.filter_jit
 def _node(process: Process, value: ValueFunction, beliefs: Float[Array, "N S U"]) -> Node:
     def one(belief: Belief) -> Node:
-        stop, least = process.stop_cost(belief), least_going_on(process, belief)
+        stop, least = process.stop_cost(belief), least_continuation(process, belief)
         return Node(value(belief, jnp.zeros(())), stop, least, process.crossed(belief, jnp.zeros(())))
 
     return jax.lax.map(one, beliefs, batch_size=8)
@@ -235,6 +235,6 @@ def _look(process: Process, value: ValueFunction, beliefs: Float[Array, "N S U"]
     def one(belief: Belief) -> Look:
         public = process.public(belief, jnp.zeros(()))
         least = jnp.where(public.allowed[:-1], least_costs(process, process.outlook(public)), jnp.inf)
-        return Look(going_on_costs(process, value, public), least)
+        return Look(q_values(process, value, public), least)
 
     return jax.lax.map(one, beliefs, batch_size=8)

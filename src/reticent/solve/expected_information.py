@@ -81,7 +81,7 @@ def solve_expected(
     if task.bound.pathwise:
         raise InputError(f"solve_expected needs a bound that is kept on average, not {task.bound}.")
     # Nothing is forbidden, and the levels are built without a multiplier. They hold what every multiplier needs: where
-    # stopping is optimal at mu = 0, it is at every mu, because going on adds mu times the information still to come.
+    # stopping is optimal at mu = 0, it is at every mu, because releases add mu times the information still to come.
     lattice = Lattice(replace(task, bound=Unbounded(), enforcement=Penalty()), horizon)
     *_, levels = lattice.grow(max_nodes, report)
     multiplier, mixture = _top(_Responses(lattice, levels), task.bound.number)
@@ -151,10 +151,10 @@ class _Responses:
             law = self.lattice.look(level, node, beliefs).law
             child = level.children[start : start + node.size]
             start += node.size
-            going_on = np.stack([(law * side[child]).sum(2) for side in padded])
-            going_on[0] += self.lattice.objective.time_cost
-            sensor = np.tensordot(prices, going_on, 1).argmin(1)
-            chosen = going_on[:, np.arange(node.size), sensor]
+            continuation = np.stack([(law * side[child]).sum(2) for side in padded])
+            continuation[0] += self.lattice.objective.time_cost
+            sensor = np.tensordot(prices, continuation, 1).argmin(1)
+            chosen = continuation[:, np.arange(node.size), sensor]
             pays = prices @ chosen < prices @ values[:, node]
             if node[0] == 0 and pays[0]:
                 first = int(sensor[0])

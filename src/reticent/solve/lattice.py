@@ -8,7 +8,8 @@ Cutting the lattice at depth T brackets the optimal cost of the problem without 
 policy, so it gives an upper bound (and the exact value of the problem with at most T releases); pretending that
 after depth T one more release settles everything gives a lower bound.
 
-Under the information bound the ledger depends on the order of the releases, so a node is a pair (counts, ledger).
+Under the information bound the information spent depends on the order of the releases, so a node is a pair of counts
+and information spent.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,14 +27,24 @@ from reticent.problem.task import Task
 CHUNK = 50_000
 TOLERANCE = 1e-7
 FORBIDDEN, UNREACHED = -1, -2
-LEDGER_UNITS_PER_BIT = 1e12
+UNITS_PER_BIT = 1e12
 
 
 @dataclass(frozen=True)
 class Bracket:
     """lower <= optimal cost <= upper, both certain up to rounding; `upper` is exact for at most `horizon` releases.
 
-    `first` is the first action of the policy that attains `upper`: a sensor's index, or the number of sensors to stop.
+    Args:
+        lower: No policy costs less.
+        upper: Some policy costs this.
+        first: The first action of the policy that attains `upper`: a sensor's index, or the number of sensors to stop.
+        nodes: How many nodes were held.
+        horizon: How many releases deep the problem was solved.
+
+    Example:
+        >>> from reticent.problem.synthetic import tells_useful
+        >>> rt.solve(rt.Task(tells_useful(), rt.Confidence(0.8)), "lattice").gap
+        0.0
     """
 
     lower: float
@@ -52,13 +63,13 @@ class Bracket:
 class Level:
     """Nodes after the same number of releases, sorted by key.
 
-    `live` are the nodes where going on may pay, known once the level was expanded; `children` are their positions
-    in the next level, or a negative code.
+    `live` are the nodes where another release may pay, known once the level was expanded; `children` are their
+    positions in the next level, or a negative code.
     """
 
     depth: int
     keys: Int[np.ndarray, " N"]
-    ledger: Int[np.ndarray, " N"] | None
+    spent: Int[np.ndarray, " N"] | None
     live: Int[np.ndarray, " M"] | None = None
     children: Int[np.ndarray, "M A Z"] | None = None
 
@@ -70,7 +81,7 @@ class Outlook(NamedTuple):
     stop: Float[np.ndarray, "N A Z"]
     forbidden: Bool[np.ndarray, "N A Z"]
     allowed: Bool[np.ndarray, "N A"]
-    ledger: Int[np.ndarray, "N A"] | None
+    spent: Int[np.ndarray, "N A"] | None
 
 
 def solve_lattice(
@@ -140,8 +151,8 @@ class Lattice:
         self.stride = np.array([*stride, 0], np.int64).reshape(self.shape)
 
     def root(self) -> Level:
-        ledger = np.zeros(1, np.int64) if self.bound.on_spending else None
-        return Level(0, np.zeros(1, np.int64), ledger)
+        spent = np.zeros(1, np.int64) if self.bound.on_spending else None
+        return Level(0, np.zeros(1, np.int64), spent)
 
     def grow(self, max_nodes: int, report: Callable[[int, int], None] | None) -> Iterator[list[Level]]:
         """The same list of levels, deeper each time, until the horizon, or nothing is left to expand, or too much."""
@@ -160,27 +171,27 @@ class Lattice:
 
     def expand(self, level: Level) -> Level:
         """The next level; fills in `level.live` and `level.children`."""
-        lives, codes, keys, ledgers = [], [], [], []
+        lives, codes, keys, spendings = [], [], [], []
         for node, beliefs in self.chunks(level):
             look = self.look(level, node, beliefs)
-            live = self._floor(look) < self.stop_cost(beliefs)
+            live = self._lower(look) < self.stop_cost(beliefs)
             reached = ((look.law > 0) & ~look.forbidden & look.allowed[:, :, None])[live]
             lives.append(node[live])
             codes.append(np.where(reached, 0, np.where(look.forbidden[live], FORBIDDEN, UNREACHED)).astype(np.int32))
             keys.append((level.keys[node][live, None, None] + self.stride)[reached])
-            if look.ledger is not None:
-                ledgers.append(np.broadcast_to(look.ledger[live, :, None], reached.shape)[reached])
+            if look.spent is not None:
+                spendings.append(np.broadcast_to(look.spent[live, :, None], reached.shape)[reached])
         level.live, level.children = np.concatenate(lives), np.concatenate(codes)
-        keys, ledger, position = _distinct(np.concatenate(keys), np.concatenate(ledgers) if ledgers else None)
+        keys, spent, position = _distinct(np.concatenate(keys), np.concatenate(spendings) if spendings else None)
         level.children[level.children == 0] = position
-        return Level(level.depth + 1, keys, ledger)
+        return Level(level.depth + 1, keys, spent)
 
     def bracket(self, levels: list[Level]) -> Bracket:
         """Backward induction, lower and upper side by side."""
         last = levels[-1]
         values = self._stops(last)
         for node, beliefs in self.chunks(last):
-            values[0, node] = np.minimum(values[0, node], self._floor(self.look(last, node, beliefs)))
+            values[0, node] = np.minimum(values[0, node], self._lower(self.look(last, node, beliefs)))
         first = self.shape[0]
         for level in reversed(levels[:-1]):
             values, first = self._back_up(level, values)
@@ -205,8 +216,8 @@ class Lattice:
             values[:, node] = np.minimum(values[:, node], [cost.min(1) for cost in costs])
         return values, first
 
-    def _floor(self, look: Outlook) -> Float[np.ndarray, " N"]:
-        """Lower bound on going on: after one release, at best the stop or one more release settles it."""
+    def _lower(self, look: Outlook) -> Float[np.ndarray, " N"]:
+        """Lower bound on the continuation value: after one release, at best the stop or one more release settles it."""
         return self._cost(look, np.minimum(look.stop, self.objective.time_cost * look.law)).min(1)
 
     def _cost(self, look: Outlook, following: Float[np.ndarray, "N A Z"]) -> Float[np.ndarray, "N A"]:
@@ -221,18 +232,18 @@ class Lattice:
         useful = [beliefs @ joint for joint in self.useful_joint]
         law = np.sum(useful, axis=0)
         stop = self.objective.error_penalty * (law - np.max(useful, axis=0))
-        forbidden, allowed, ledger = np.zeros(shape, bool), np.ones(shape[:2], bool), None
+        forbidden, allowed, spent = np.zeros(shape, bool), np.ones(shape[:2], bool), None
         secret = [beliefs @ joint for joint in self.secret_joint]
         if not self.bound.on_spending:
             forbidden = (self.bound.entered(np.stack(secret), law) & (law > 0)).reshape(shape)
             if not self.enforcement.ends_on_crossing:
                 allowed = ~forbidden.any(2)
         else:
-            assert level.ledger is not None
+            assert level.spent is not None
             bits = _information_bits(beliefs @ self.secret_of, np.stack(secret), law).reshape(shape).sum(2)
-            ledger = level.ledger[node][:, None] + np.rint(bits * LEDGER_UNITS_PER_BIT).astype(np.int64)
-            allowed = ledger < self.bound.number * LEDGER_UNITS_PER_BIT
-        return Outlook(law.reshape(shape), stop.reshape(shape), forbidden, allowed, ledger)
+            spent = level.spent[node][:, None] + np.rint(bits * UNITS_PER_BIT).astype(np.int64)
+            allowed = spent < self.bound.number * UNITS_PER_BIT
+        return Outlook(law.reshape(shape), stop.reshape(shape), forbidden, allowed, spent)
 
     def stop_cost(self, beliefs: Float[np.ndarray, "N SU"]) -> Float[np.ndarray, " N"]:
         """lambda (1 - max_u beta(u))."""
@@ -267,17 +278,17 @@ class Lattice:
 
 
 def _distinct(
-    keys: Int[np.ndarray, " M"], ledger: Int[np.ndarray, " M"] | None
+    keys: Int[np.ndarray, " M"], spent: Int[np.ndarray, " M"] | None
 ) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"] | None, Int[np.ndarray, " M"]]:
-    """Distinct (key, ledger) pairs in order, and where each given one is among them."""
-    order = np.argsort(keys, kind="stable") if ledger is None else np.lexsort((ledger, keys))
+    """Distinct (key, spent) pairs in order, and where each given one is among them."""
+    order = np.argsort(keys, kind="stable") if spent is None else np.lexsort((spent, keys))
     new = np.ones(keys.size, bool)
     new[1:] = np.diff(keys[order]) != 0
-    if ledger is not None:
-        new[1:] |= np.diff(ledger[order]) != 0
+    if spent is not None:
+        new[1:] |= np.diff(spent[order]) != 0
     position = np.empty(keys.size, np.int32)
     position[order] = np.cumsum(new) - 1
-    return keys[order][new], None if ledger is None else ledger[order][new], position
+    return keys[order][new], None if spent is None else spent[order][new], position
 
 
 def _information_bits(

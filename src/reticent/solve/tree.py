@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int
 
 from reticent.errors import InputError
 from reticent.process.process import Process
-from reticent.solve.floor import least_costs
 from reticent.solve.lattice import Bracket
+from reticent.solve.one_step_bound import least_costs
 from reticent.types import Array, Belief, Scalar
 
 STATES = 256

@@ -1,6 +1,6 @@
 """Fitted value iteration with exact expectations: with a known model the next value is a sum, not a sample.
 
-    going_on(beta, m) = min_a sum_y p(y | beta, a) (cost + V(beta_y, m_a)),    V = min(stop, going_on)
+    continuation(beta, m) = min_a sum_y p(y | beta, a) (cost + V(beta_y, m_a)),    V = min(stop, continuation)
 
 over the beliefs that the current policy visits. Each round plays a batch of episodes on by one-step lookahead, which
 computes the right-hand side at every belief on the way, and fits the network to it. Under coarsening the kernels may
@@ -19,14 +19,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from reticent.cores import cores
-from reticent.policy.lookahead import Lookahead, going_on_costs, lookahead_policy, value_network
+from reticent.policy.lookahead import Lookahead, lookahead_policy, q_values, value_network
 from reticent.policy.network import Network
 from reticent.policy.settings import KernelChoice
 from reticent.problem.merging import REFINEMENTS
+from reticent.process.cores import cores
 from reticent.process.process import Process, PublicState, State
 from reticent.process.rollout import advance, begin
-from reticent.solve.lesson import Fit, Lesson, averaged, errors, fitted, fresh_fit, lesson
+from reticent.solve.bellman import Fit, Targets, averaged, bellman_target, errors, fitted, fresh_fit
 from reticent.solve.multiplier import Leakage, Price, ascend, finally_priced, free, leakage, priced
 from reticent.types import Array, Flag, Index, PRNGKey, Scalar
 
@@ -128,10 +128,10 @@ def _round(process: Process, settings: Settings, state: IterationState, pool: Th
         priced(process, state.price), state.fit.network, settings.kernels, refinements=refinements
     )
     played = list(pool.map(lambda group, key: _play(policy, settings, group, key), state.groups, keys))
-    groups, lessons, leaked = zip(*played, strict=True)
+    groups, targets, leaked = zip(*played, strict=True)
     left = jnp.asarray(1 - int(state.round) / settings.rounds, jnp.float32)
-    lessons = jax.tree.map(lambda *parts: jnp.concatenate(parts), *lessons)
-    fit, average, residual = _fit(policy.process, settings, state, lessons, fit_key, left)
+    targets = jax.tree.map(lambda *parts: jnp.concatenate(parts), *targets)
+    fit, average, residual = _fit(policy.process, settings, state, targets, fit_key, left)
     residuals = jnp.append(state.residuals[1:], residual * process.objective.error_penalty)
     price = state.price and _ascend(process, state.price, leaked, left)
     return IterationState(fit, average, list(groups), residuals, key, state.round + 1, price)
@@ -155,13 +155,13 @@ def _play(policy: Lookahead, settings: Settings, lanes: State, key: PRNGKey):
 
     def one(explores: Flag, state: State, key: PRNGKey):
         choice_key, key = jax.random.split(key)
-        costs = going_on_costs(process, policy.value, state.public)
-        taught = lesson(process, state.public.belief, state.public.spent_bits, costs)
+        costs = q_values(process, policy.value, state.public)
+        target = bellman_target(process, state.public.belief, state.public.spent_bits, costs)
         action = _choose(process, settings, state.public, costs, choice_key, explores)
         state, moment = advance(process, key, state, action)
         ended = (moment.terminated | moment.truncated) & ~explores
         said = leakage(ended, moment.after.spent_bits) if prices else None
-        return state, (taught, said)
+        return state, (target, said)
 
     def lane(start: tuple[State, PRNGKey, Flag]):
         return jax.lax.scan(partial(one, start[2]), start[0], jax.random.split(start[1], settings.rollout))
@@ -169,8 +169,8 @@ def _play(policy: Lookahead, settings: Settings, lanes: State, key: PRNGKey):
     # Few at a time stay in the cache; the linear programs of a guarantee are solved best many at a time.
     at_a_time = 64 if process.enforcement.replaces else 8
     keys = jax.random.split(key, settings.lanes)
-    lanes, (lessons, said) = jax.lax.map(lane, (lanes, keys, explores), batch_size=at_a_time)
-    return lanes, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lessons), jax.tree.map(jnp.sum, said)
+    lanes, (targets, said) = jax.lax.map(lane, (lanes, keys, explores), batch_size=at_a_time)
+    return lanes, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), targets), jax.tree.map(jnp.sum, said)
 
 
 def _choose(
@@ -186,16 +186,16 @@ def _choose(
 
 
 @eqx.filter_jit
-def _fit(process: Process, settings: Settings, state: IterationState, lessons: Lesson, key: PRNGKey, left: Scalar):
+def _fit(process: Process, settings: Settings, state: IterationState, targets: Targets, key: PRNGKey, left: Scalar):
     """Several passes over the batch; the residual is that of the networks before.
 
     The larger one of the network that is fitted and of the average, which lags behind and is what the policy uses.
     """
-    size = len(lessons.costs)
-    residuals = [jnp.mean(jnp.abs(errors(process, n, lessons).least)) for n in (state.fit.network, state.average)]
+    size = len(targets.costs)
+    residuals = [jnp.mean(jnp.abs(errors(process, n, targets).least)) for n in (state.fit.network, state.average)]
     residual = jnp.max(jnp.stack(residuals))
     orders = jax.vmap(jax.random.permutation, (0, None))(jax.random.split(key, settings.epochs), size)
     rows = orders.reshape(settings.epochs * settings.minibatches, -1)
-    batches = jax.tree.map(lambda x: x[rows], lessons)
+    batches = jax.tree.map(lambda x: x[rows], targets)
     fit = fitted(process, state.fit, batches, settings.learning_rate * left)
     return fit, averaged(state.average, fit.network, settings.memory), residual

@@ -1,240 +1,111 @@
-"""One cell of a study: a policy, made for one bound with one seed, and how it does."""
+"""Cells, the units of work of a study: each runs on one core and is saved on its own.
 
-import hashlib
-import json
+A problem and a grid of settings make cells. What a cell needs beside itself travels with it to the worker, or was left
+in the study's folder by the cells that it `needs`.
+"""
+
+import abc
 import re
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar
 
-from reticent import __version__
-from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
-from reticent.problem.enforcement import Penalty, named_enforcement
-from reticent.problem.model import ReleaseModel
-from reticent.problem.objective import Objective
-from reticent.problem.synthetic import synthetic
-from reticent.problem.task import Task
+from reticent.problem.bound import Bound
+from reticent.problem.enforcement import Enforcement
+from reticent.study.method import Method
 
-if TYPE_CHECKING:
-    from reticent.policy.lookahead import Lookahead
-    from reticent.policy.policy import Policy
-    from reticent.process.process import Process
-    from reticent.process.rollout import Episode
-
-    # Episodes and seed to records.
-    Simulation = Callable[[int, int], Episode]
-
-AGENT, NO_PROTECTION = "agent", "no protection"
-# Not a policy, but the cost that none can go below.
-FLOOR = "certified floor"
-# Lookahead on a learned value; under coarsening with label kernels, or with kernels that carry that value.
-VALUE_ITERATION, VALUE_KERNELS = "value iteration", "value kernels"
-Kind = Literal["confidence", "information", "expected", "none"]
-# What tables show where there is no bound: beyond every probability.
-NO_LIMIT = 2.0
-BOUNDS: dict[str, Callable[[float], Bound]] = {
-    "confidence": Confidence,
-    "information": Information,
-    "expected": ExpectedInformation,
-}
-# The no-PUT policy of the paper releases this many readings of random sensors, whatever they reveal.
-READINGS_WITHOUT_PROTECTION = 10
-# Far beyond where the agents stop; it cuts baselines whose threshold the belief can no longer reach.
-LONGEST_EPISODE = 50
-# Tuning and evaluation draw from seeds of their own, far from those of training.
-TUNING_SEED, EVALUATION_SEED = 10_000, 20_000
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A model with a name. It travels with its cells, and `digest` tells it from others of that name."""
+class Setting:
+    """A bound, how it is kept, by which method, and the price of a wrong guess: all of a cell but problem and seed."""
 
-    name: str
-    digest: str
-    model: ReleaseModel = field(compare=False, repr=False)
+    bound: Bound
+    enforcement: Enforcement
+    method: Method
+    error_penalty: float
 
-    @classmethod
-    def of(cls, name: str, model: ReleaseModel) -> "Problem":
-        """The model under this name."""
-        content = json.dumps(model.to_json(), sort_keys=True).encode()
-        return cls(name, hashlib.sha256(content).hexdigest()[:16], model)
+    def columns(self) -> Row:
+        """The setting in a row; without a limit for a bound that has no single one."""
+        return {
+            "bound": self.bound.name,
+            "limit": self.bound.number,
+            "enforcement": self.enforcement.name,
+            "method": self.method.name,
+            "error_penalty": self.error_penalty,
+        }
 
-
-SYNTHETIC = Problem.of("synthetic", synthetic())
+    def promise(self) -> Row:
+        """How far the bound is kept: a word to sort by, and the sentence that reports print."""
+        return {"promise": self.enforcement.promise.name.lower(), "promised": self.enforcement.promised}
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What to run.
+class Efforts:
+    """What is asked of each cell: environment steps train an agent, rounds iterate a value; episodes evaluate."""
 
-    `policy` is the agent, one of the two by value iteration, a baseline's name, no protection, or the certified floor.
-    `effort` is in environment steps for the agent (those that are run: `agent_steps`), in rounds for value iteration;
-    `episodes` are draws for the floor. `recipe` is the agent's.
+    steps: int
+    rounds: int
+    episodes: int
+
+
+class Cell(abc.ABC):
+    """What is run and saved. Final classes are frozen dataclasses.
+
+    `table` is the folder of its rows, which together are one table; `schema` has the types of columns that one row
+    alone does not tell.
     """
 
-    policy: str
-    kind: Kind
-    limit: float
-    enforce: str
-    error_penalty: float
-    seed: int
-    effort: int
-    episodes: int
-    recipe: Literal["default", "paper"] = "default"
-    problem: Problem = SYNTHETIC
+    table: ClassVar[str] = "results"
+    schema: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def needs(self) -> tuple["Cell", ...]:
+        """Cells that must be finished before this one starts."""
+        return ()
+
+    @abc.abstractmethod
+    def identity(self) -> Row:
+        """The columns of a saved row that say which cell it is of; with a problem, its digest and a method."""
 
     @property
     def name(self) -> str:
-        """A file name that tells cells apart."""
-        problem = "" if self.problem == SYNTHETIC else f"{_file_name(self.problem)}_"
-        policy = self.policy.replace(" ", "-") + ("" if self.recipe == "default" else f"-{self.recipe}")
-        bound = f"{self.kind}-{self.limit:g}_{self.enforce}"
-        return f"{problem}{policy}_{bound}_lambda-{self.error_penalty:g}_seed-{self.seed}"
+        """A file name that tells the cells of a study apart."""
+        row = self.identity()
+        parts = [Path(row["problem"]).stem[:40], row["digest"][:8], row["method"]]
+        parts += [f"{row['bound']}-{row['limit']:g}" if row.get("limit") else row.get("bound"), row.get("enforcement")]
+        parts += [f"lambda-{row['error_penalty']:g}" if "error_penalty" in row else None]
+        parts += [f"seed-{row['seed']}" if "seed" in row else None]
+        return "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", part) for part in parts if part)
 
-    def identity(self) -> dict[str, Any]:
-        """The columns of a saved row that say which cell it is of."""
-        columns = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**columns, "problem": self.problem.name, "digest": self.problem.digest}
-
-    @property
-    def bound(self) -> str:
-        """The bound in words."""
-        bounds = {
-            "confidence": f"L_B {self.limit:g}",
-            "information": f"L_MI {self.limit:g} bits",
-            "expected": f"{self.limit:g} bits on average",
-            "none": "no bound",
-        }
-        return bounds[self.kind]
-
-    @property
-    def title(self) -> str:
-        """The cell in words."""
-        return f"{self.bound}, {self.enforce}, lambda {self.error_penalty:g}, seed {self.seed}"
-
-    @property
-    def task(self) -> Task:
-        """The task of this cell."""
-        objective = Objective(error_penalty=self.error_penalty)
-        bound: Bound = Unbounded() if self.kind == "none" else BOUNDS[self.kind](self.limit)
-        horizon = READINGS_WITHOUT_PROTECTION if self.policy == NO_PROTECTION else LONGEST_EPISODE
-        return Task(self.problem.model, bound, objective, named_enforcement(self.enforce), horizon)
-
-    def run(self, out: Path) -> dict[str, Any]:
-        """Make the policy and evaluate it; nothing in the study's folder is needed."""
-        del out
-        return run_cell(self)
+    @abc.abstractmethod
+    def run(self, out: Path) -> Row:
+        """The other columns of its row. `out` is the study's folder."""
 
 
-def agent_steps(steps: int, recipe: str = "default") -> int:
-    """The environment steps that training an agent for `steps` runs."""
-    from reticent.solve.a2c import RECIPES
+class Problem(abc.ABC):
+    """What a study is about. `digest`, of the content, tells it from others of its name; `seeds` is how many a study
+    takes that does not say so."""
 
-    return RECIPES[recipe].steps_run(steps)
+    name: str
+    digest: str
+    seeds: int
 
+    @abc.abstractmethod
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting that there is no cell for."""
 
-def _file_name(problem: Problem) -> str:
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', Path(problem.name).stem)[:40]}-{problem.digest[:8]}"
+    @abc.abstractmethod
+    def cell(self, setting: Setting, seed: int, efforts: Efforts) -> Cell:
+        """The cell of a setting and a seed."""
 
+    def summaries(self, setting: Setting, cells: Sequence[Cell]) -> list[Cell]:
+        """What is to be computed over the seeds of a setting; by default nothing."""
+        del setting, cells
+        return []
 
-def run_cell(cell: Cell) -> dict[str, Any]:
-    """Make the policy, evaluate it, and return one row."""
-    from reticent.evaluate.evaluation import summarise
-
-    if cell.policy == FLOOR:
-        return _floor(cell)
-    started = time.perf_counter()
-    simulate = _releasing(cell) if cell.task.enforcement.releases else _answering(cell)
-    made = time.perf_counter()
-    seed = EVALUATION_SEED + cell.seed
-    evaluation = summarise(simulate(cell.episodes, seed), seed)
-    return _saved(cell, made - started, time.perf_counter() - made, evaluation.to_json())
-
-
-def _saved(cell: Cell, making: float, evaluating: float, evaluation: dict[str, Any]) -> dict[str, Any]:
-    seconds = {"make_seconds": making, "evaluate_seconds": evaluating}
-    made_with = {"version": __version__, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-    return {**cell.identity(), **made_with, **seconds, "evaluation": evaluation}
-
-
-def _floor(cell: Cell) -> dict[str, Any]:
-    """The row of the certified floor: it has a cost and nothing else."""
-    from reticent.process.process import Process
-    from reticent.solve.certificate import dual_floor
-    from reticent.solve.sharpen import DEFAULT, sharp_policy
-
-    started = time.perf_counter()
-    settings = replace(DEFAULT, rounds=cell.effort, iteration=replace(DEFAULT.iteration, rounds=cell.effort))
-    policy = sharp_policy(Process.of(cell.task), cell.seed, settings)
-    made = time.perf_counter()
-    lower, _, _ = dual_floor(policy.process, policy.value, cell.episodes, EVALUATION_SEED + cell.seed)
-    return _saved(cell, made - started, time.perf_counter() - made, {"cost": asdict(lower)})
-
-
-def _answering(cell: Cell) -> "Simulation":
-    """Simulates the cell's rule for answers, over a private policy by value iteration."""
-    from reticent.solve.answer import answer
-
-    # The device reads in private, whatever the bound: one policy serves them all.
-    private = _private_policy(replace(cell, kind="none", limit=NO_LIMIT, enforce=Penalty.name))
-    return answer(cell.task, private, cell.seed).simulate
-
-
-@cache
-def _private_policy(cell: Cell) -> "Lookahead":
-    """Reads in private, for a cell without bound."""
-    from reticent.process.process import Process
-    from reticent.solve.value_iteration import Settings, value_iteration
-
-    return value_iteration(Process.of(cell.task), cell.seed, Settings(rounds=cell.effort))
-
-
-def _releasing(cell: Cell) -> "Simulation":
-    """Simulates the cell's policy in the process that it was made for."""
-    from reticent.process.process import Process
-    from reticent.process.rollout import simulate
-
-    process, policy = _make(cell, Process.of(cell.task))
-    return lambda episodes, seed: simulate(process, policy.act, episodes, seed)
-
-
-def _make(cell: Cell, process: "Process") -> tuple["Process", "Policy"]:
-    """The cell's policy and the process that it acts in."""
-    from reticent.policy.policy import NoProtection
-    from reticent.solve.a2c import train
-    from reticent.solve.baselines import tuned_baseline
-    from reticent.solve.value_iteration import Settings, value_iteration
-
-    match cell.policy:
-        case "agent":
-            return process, train(process, cell.effort, cell.seed, cell.recipe)
-        case "value iteration" | "value kernels":
-            kernels = "value" if cell.policy == VALUE_KERNELS else "label"
-            policy = value_iteration(process, cell.seed, Settings(rounds=cell.effort, kernels=kernels))
-            return policy.process, policy
-        case "no protection":
-            return process, NoProtection()
-        case baseline:
-            return process, tuned_baseline(baseline, process, TUNING_SEED + cell.seed)
-
-
-def flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the results table: each estimate as three columns, which hold lists where it is one per class."""
-    columns = {key: value for key, value in row.items() if key != "evaluation"}
-    for name, number in row["evaluation"].items():
-        for column, end in ((name, "value"), (f"{name}_low", "low"), (f"{name}_high", "high")):
-            if isinstance(number, dict):
-                columns[column] = number[end]
-            elif isinstance(number, list):
-                # A class that never occurred has no number.
-                columns[column] = [each and each[end] for each in number]
-    return columns
-
-
-def with_seeds(cell: Cell, seeds: int) -> list[Cell]:
-    """The cell once for each seed."""
-    return [replace(cell, seed=seed) for seed in range(seeds)]
+    def about(self) -> Row:
+        """What a page says of the problem beside the rows."""
+        return {}

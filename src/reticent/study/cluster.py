@@ -10,7 +10,6 @@ import re
 import signal
 import socket
 import sys
-from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
@@ -18,9 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reticent.cores import cores
 from reticent.errors import InputError
-from reticent.study.run import Done, Event, Row, Runner, Running, run_one, settle_on
+from reticent.process.cores import cores
+from reticent.study.cell import Cell, Row
+from reticent.study.run import Done, Event, Runner, Running, next_cell, run_one, settle_on
 
 # How often a cell may be lost with its node or its worker.
 RETRIES = 5
@@ -35,10 +35,10 @@ def on_ray(address: str | None) -> Runner:
     if find_spec("ray") is None:
         raise InputError("Ray is not installed: pip install 'reticent[ray]', or leave out --on ray.")
 
-    def run(cells: list[Any], out: Path) -> Generator[Event, None, None]:
+    def run(cells: list[Cell], out: Path) -> Generator[Event, None, None]:
         # What Ray has to say, of nodes that died, it prints where results belong.
         with redirect_stdout(sys.stderr), _connected(address) as ray:
-            yield from _hand_out(ray, deque(cells), out)
+            yield from _hand_out(ray, list(cells), out)
 
     return run
 
@@ -79,14 +79,13 @@ def _connect(ray: Any, address: str | None) -> None:
         raise InputError(f"No Ray cluster can be reached at {address or 'this machine'!r}: {error}") from error
 
 
-def _hand_out(ray: Any, waiting: deque[Any], out: Path) -> Iterator[Event]:
+def _hand_out(ray: Any, waiting: list[Cell], out: Path) -> Iterator[Event]:
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(_run_here)
-    handed: dict[Any, Any] = {}
+    handed: dict[Any, Cell] = {}
     while waiting or handed:
         places = int(ray.cluster_resources().get("CPU", 0))
         # One more than there are cores: where nodes come on demand, what waits is the demand.
-        while waiting and len(handed) <= places:
-            cell = waiting.popleft()
+        while len(handed) <= places and (cell := next_cell(waiting, handed.values())):
             handed[task.remote(cell, out)] = cell
         yield Running(tuple(handed.values())[:places])
         done, _ = ray.wait(list(handed), timeout=SECONDS_BETWEEN_LOOKS)
@@ -94,7 +93,7 @@ def _hand_out(ray: Any, waiting: deque[Any], out: Path) -> Iterator[Event]:
             yield Done(handed.pop(reference), ray.get(reference))
 
 
-def _run_here(cell: Any, out: Path) -> Row:
+def _run_here(cell: Cell, out: Path) -> Row:
     _own_core()
     return run_one(cell, out)
 

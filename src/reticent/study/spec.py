@@ -1,161 +1,136 @@
-"""The file that describes a sweep, and the cells that it asks for: bounds, enforcements, methods, prices and seeds."""
+"""The file that describes a study: problems, and grids of bounds, enforcements, methods, prices and seeds.
+
+The keys of a grid may stand at the top of the file, for all its grids, or in `[[grid]]`, for one.
+"""
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from reticent.errors import InputError
-from reticent.policy.heuristics import BASELINES
-from reticent.problem.bound import Confidence, ExpectedInformation, Information
-from reticent.problem.enforcement import ENFORCEMENTS, Mask, Penalty, keeping, named_enforcement
-from reticent.problem.model import read_problem
-from reticent.study.cell import (
-    AGENT,
-    BOUNDS,
-    NO_LIMIT,
-    SYNTHETIC,
-    TUNING_SEED,
-    VALUE_ITERATION,
-    VALUE_KERNELS,
-    Cell,
-    Kind,
-    Problem,
-    agent_steps,
-)
+from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
+from reticent.problem.enforcement import ENFORCEMENTS
+from reticent.study.cell import Efforts, Problem
+from reticent.study.finite import problem_of
+from reticent.study.method import METHODS, TUNING_SEED, Method
 
-METHODS = {"a2c": AGENT, "value-iteration": VALUE_ITERATION, "value-kernels": VALUE_KERNELS}
-METHODS |= {baseline: baseline for baseline in BASELINES}
-RECIPES = ("default", "paper")
-# How a bound of each kind can be kept, whatever its limit is.
-WAYS: dict[Kind, tuple[str, ...]] = {
-    # In a sweep a mask is for information: on confidence it forbids nearly every sensor.
-    "confidence": tuple(name for name in keeping(Confidence(1.0)) if name != Mask.name),
-    "information": keeping(Information(1.0)),
-    "expected": keeping(ExpectedInformation(1.0)),
-    # There is nothing to enforce; this sends readings as they are.
-    "none": (Penalty.name,),
-}
-# Keys of the file that give bounds, and what they bound.
-BOUND_KEYS: dict[str, Kind] = {
-    "confidence": "confidence",
-    "information": "information",
-    "expected_information": "expected",
+SHIPPED = Path(__file__).parent / "specs"
+PAGES = ("sweep", "synthetic", "recordings")
+# Keys of the file that give bounds.
+BOUNDS: dict[str, Callable[[float], Bound]] = {
+    "confidence": Confidence,
+    "information": Information,
+    "expected_information": ExpectedInformation,
 }
 
 
 @dataclass(frozen=True)
-class Spec:
-    """What a sweep is to run. Without `enforce` every bound is kept in its usual way; `recipes` are the agent's."""
+class Grid:
+    """Every combination of these. Without `enforce` each bound is kept in its usual way, without `seeds` the problem
+    says how many there are."""
 
-    problems: tuple[Problem, ...]
-    bounds: tuple[tuple[Kind, float], ...]
+    bounds: tuple[Bound, ...]
     enforce: tuple[str, ...] | None
-    methods: tuple[str, ...]
-    recipes: tuple[Literal["default", "paper"], ...]
+    methods: tuple[Method, ...]
     error_penalty: tuple[float, ...]
-    seeds: tuple[int, ...]
-    steps: int
-    rounds: int
-    episodes: int
+    seeds: tuple[int, ...] | None
+    efforts: Efforts
 
 
-def read_spec(path: Path) -> Spec:
-    """The sweep that a TOML file describes. Problem files are looked for beside it."""
-    table = _toml(path)
-    if unknown := [key for key in table if key not in _KEYS]:
-        raise InputError(f"{path.name} has the unknown key {unknown[0]!r}; a sweep may have {', '.join(_KEYS)}.")
-    for key, value in table.items():
-        expected, fits = _KEYS[key]
-        if not fits(value):
-            raise InputError(f"{path.name}: {key} must be {expected}, but is {value!r}.")
-        if isinstance(value, list) and (twice := _twice(value)) is not None:
-            raise InputError(f"{path.name}: {key} has {twice} twice.")
-    if "problems" not in table:
+@dataclass(frozen=True)
+class Spec:
+    """What is to be run, and the kind of page that shows it; `text` is the file's."""
+
+    name: str
+    title: str
+    page: str
+    text: str
+    problems: tuple[Problem, ...]
+    grids: tuple[Grid, ...]
+
+
+def read_spec(path: Path, problem: Problem | None = None, given: Mapping[str, int] | None = None) -> Spec:
+    """The study that a TOML file describes. Problem files are looked for beside it, unless `problem` is what it is
+    about. `given` replaces efforts at the top of the file; where a grid has episodes of its own, they keep their share.
+    """
+    text, table = _read(path)
+    table = _checked(path.name, table, _KEYS)
+    numbered = enumerate(table.get("grid", []), 1)
+    grids = [_checked(f"{path.name}, grid {number}", each, _OF_GRID) for number, each in numbered]
+    table, grids = _with_efforts(table, grids, given or {})
+    if problem is None and "problems" not in table:
         raise InputError(f'{path.name} lacks problems: a list of problem files, or ["synthetic"].')
-    bounds: list[tuple[Kind, float]] = [
-        (kind, float(limit)) for key, kind in BOUND_KEYS.items() for limit in table.get(key, [])
-    ]
-    if table.get("unbounded"):
-        bounds.append(("none", NO_LIMIT))
-    if not bounds:
-        raise InputError(
-            f"{path.name} has no bound: give confidence, information or expected_information, or unbounded = true."
-        )
-    seeds = table.get("seeds", 1)
+    problems = tuple(_problems(path, table["problems"])) if problem is None else (problem,)
+    shared = {key: value for key, value in table.items() if key in _OF_GRID}
     return Spec(
-        problems=tuple(_problems(path, table["problems"])),
-        bounds=tuple(bounds),
-        enforce=tuple(table["enforce"]) if "enforce" in table else None,
-        methods=tuple(table.get("methods", ["a2c"])),
-        recipes=tuple(table.get("recipes", ["default"])),
-        error_penalty=tuple(float(price) for price in table.get("error_penalty", [50.0])),
-        seeds=tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds),
-        steps=table.get("steps", 1_000_000),
-        rounds=table.get("rounds", 300),
-        episodes=table.get("episodes", 100_000),
+        path.name,
+        table.get("title", f"Sweep {path.stem}" if problem is None else f"The study on {problem.name}"),
+        table.get("page", PAGES[0]),
+        text,
+        problems,
+        tuple(_grid(path.name, {**shared, **own}) for own in grids or [{}]),
     )
 
 
-def plan(spec: Spec) -> tuple[list[Cell], list[str]]:
-    """All cells, one seed of everything after the other so that the picture fills early; and what was left out."""
-    cells, left_out = [], {}
-    for seed, problem in product(spec.seeds, spec.problems):
-        for (kind, limit), enforce, method, penalty in _combinations(spec):
-            reason = _unkept(spec, kind, enforce) or _impossible(problem, kind, limit, enforce, method)
-            if reason:
-                left_out[reason] = None
-                continue
-            for recipe in spec.recipes if method == "a2c" else ("default",):
-                steps = agent_steps(spec.steps, recipe)
-                effort = {"a2c": steps, "value-iteration": spec.rounds, "value-kernels": spec.rounds}
-                sizes = (effort.get(method, 0), spec.episodes)
-                cells.append(Cell(METHODS[method], kind, limit, enforce, penalty, seed, *sizes, recipe, problem))
-    if not cells:
-        raise InputError("There is nothing to run. " + " ".join(left_out))
-    return cells, list(left_out)
+def _grid(name: str, table: dict[str, Any]) -> Grid:
+    bounds = [bound(float(limit)) for key, bound in BOUNDS.items() for limit in table.get(key, [])]
+    if table.get("unbounded"):
+        bounds.append(Unbounded())
+    if not bounds:
+        raise InputError(
+            f"{name} has no bound: give confidence, information or expected_information, or unbounded = true."
+        )
+    seeds = table.get("seeds")
+    return Grid(
+        bounds=tuple(bounds),
+        enforce=tuple(table["enforce"]) if "enforce" in table else None,
+        methods=tuple(METHODS[method] for method in table.get("methods", ["ppo"])),
+        error_penalty=tuple(float(price) for price in table.get("error_penalty", [50.0])),
+        seeds=tuple(range(seeds)) if isinstance(seeds, int) else seeds and tuple(seeds),
+        efforts=Efforts(
+            table.get("steps", 1_000_000),
+            table.get("rounds", 300),
+            table.get("episodes", 100_000),
+        ),
+    )
 
 
-def _combinations(spec: Spec) -> Iterator[tuple[tuple[Kind, float], str, str, float]]:
-    for bound in spec.bounds:
-        ways = WAYS["none"] if bound[0] == "none" else spec.enforce or WAYS[bound[0]][:1]
-        yield from ((bound, *rest) for rest in product(ways, spec.methods, spec.error_penalty))
+def _with_efforts(
+    table: dict[str, Any], grids: list[dict[str, Any]], given: Mapping[str, int]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    if "episodes" in given:
+        usual = table["episodes"]
+        shares = [{"episodes": max(2, given["episodes"] * each.get("episodes", usual) // usual)} for each in grids]
+        grids = [{**each, **share} for each, share in zip(grids, shares, strict=True)]
+    return {**table, **given}, grids
 
 
-def _unkept(spec: Spec, kind: Kind, enforce: str) -> str | None:
-    """Which of the enforcements asked for do not keep such a bound, if this is one of them."""
-    if enforce in WAYS[kind]:
-        return None
-    what = {"confidence": "confidence", "information": "information", "expected": "expected information"}[kind]
-    others = [each for each in spec.enforce or () if each not in WAYS[kind]]
-    return f"A bound on {what} is not kept by {' or '.join(others)}, but by {' or '.join(WAYS[kind])}."
+def _checked(name: str, table: dict[str, Any], keys: dict[str, "Key"]) -> dict[str, Any]:
+    """The table, if every key is known and holds what it must."""
+    if "recipes" in table:
+        raise InputError(
+            f'{name}: recipes is no key any more. Write methods = ["ppo"] for the recipe "default" of a2c, and '
+            'methods = ["a2c"] for the recipe "paper".'
+        )
+    if unknown := [key for key in table if key not in keys]:
+        raise InputError(f"{name} has the unknown key {unknown[0]!r}; a sweep may have {', '.join(keys)}.")
+    for key, value in table.items():
+        expected, fits = keys[key]
+        if not fits(value):
+            raise InputError(f"{name}: {key} must be {expected}, but is {value!r}.")
+        if key != "grid" and isinstance(value, list) and (twice := _twice(value)) is not None:
+            raise InputError(f"{name}: {key} has {twice} twice.")
+    return table
 
 
-def _impossible(problem: Problem, kind: Kind, limit: float, enforce: str, method: str) -> str | None:
-    """Why there is no such cell, if there is none."""
-    enforcement = named_enforcement(enforce)
-    if not enforcement.releases and method != "value-iteration":
-        return f"Answers need the method value-iteration, not {method}."
-    if enforcement.priced and method in BASELINES:
-        return f"A multiplier is learned, which {method} does not do."
-    if method == "value-kernels" and not enforcement.replaces:
-        replacing = " and ".join(name for name, each in ENFORCEMENTS.items() if each.replaces)
-        return f"Value kernels go with {replacing}, not with {enforce}."
-    if kind == "none":
-        return None
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
+    """A TOML file, as text and as a table."""
     try:
-        BOUNDS[kind](limit).check(problem.model.prior)
-    except InputError as error:
-        return f"{problem.name}: {error}"
-    return None
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
     except OSError as error:
         raise InputError(f"Cannot read the sweep file {str(path)!r}: {error.strerror or error}.") from error
     except ValueError as error:
@@ -168,7 +143,7 @@ def _problems(path: Path, names: list[str]) -> Iterator[Problem]:
     """The problems by the names that the file gives them; no two may hold the same."""
     seen: dict[str, str] = {}
     for name in names:
-        problem = SYNTHETIC if name == "synthetic" else Problem.of(name, read_problem(path.parent / name))
+        problem = problem_of(path, name)
         if problem.digest in seen:
             raise InputError(f"{path.name}: the problems {seen[problem.digest]!r} and {name!r} are the same.")
         seen[problem.digest] = name
@@ -181,7 +156,11 @@ def _twice(values: list[Any]) -> str | None:
     return next((value for place, value in enumerate(shown) if value in shown[:place]), None)
 
 
-def _texts(*known: str) -> tuple[str, Callable[[Any], bool]]:
+# What a key must be, in words, and whether a value is that.
+Key = tuple[str, Callable[[Any], bool]]
+
+
+def _texts(*known: str) -> Key:
     expected = f"a list of {', '.join(map(repr, known))}" if known else "a list of texts"
 
     def fits(value: Any) -> bool:
@@ -191,7 +170,7 @@ def _texts(*known: str) -> tuple[str, Callable[[Any], bool]]:
     return expected, fits
 
 
-def _numbers(most: float = math.inf) -> tuple[str, Callable[[Any], bool]]:
+def _numbers(most: float = math.inf) -> Key:
     def fits(value: Any) -> bool:
         numbers = isinstance(value, list) and bool(value) and all(_number(x) for x in value)
         return numbers and all(0 < x < math.inf and x <= most for x in value)
@@ -209,7 +188,7 @@ def _whole(value: Any, least: int, most: int | None = None) -> bool:
     return whole and least <= value and (most is None or value <= most)
 
 
-def _count(least: int) -> tuple[str, Callable[[Any], bool]]:
+def _count(least: int) -> Key:
     return f"a whole number, at least {least}", lambda value: _whole(value, least)
 
 
@@ -219,18 +198,26 @@ def _seeds(value: Any) -> bool:
     return _whole(value, 1, TUNING_SEED)
 
 
-# What each key must be, in words, and whether a value is that.
-_KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "problems": _texts(),
-    **{key: _numbers(1.0 if key == "confidence" else math.inf) for key in BOUND_KEYS},
+def _tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+_OF_GRID: dict[str, Key] = {
+    **{key: _numbers(1.0 if key == "confidence" else math.inf) for key in BOUNDS},
     "unbounded": ("true or false", lambda value: isinstance(value, bool)),
     "enforce": _texts(*ENFORCEMENTS),
     "methods": _texts(*METHODS),
-    "recipes": _texts(*RECIPES),
     "error_penalty": _numbers(),
     # From there on seeds are for tuning and evaluation.
     "seeds": (f"a number of seeds, or a list of seeds from 0 to {TUNING_SEED - 1}", _seeds),
     "steps": _count(1),
     "rounds": _count(1),
     "episodes": _count(2),
+}
+_KEYS: dict[str, Key] = {
+    "problems": _texts(),
+    **_OF_GRID,
+    "grid": ("one or more tables [[grid]]", _tables),
+    "title": ("a text", lambda value: isinstance(value, str)),
+    "page": (f"one of {', '.join(map(repr, PAGES))}", lambda value: value in PAGES),
 }

@@ -1,0 +1,96 @@
+"""Every benchmark by name: its title, the function that measures it, and the code that it measures.
+
+Nothing here imports a benchmark until it is run, so that the page is written without JAX, PyTorch or a broker.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+# What a benchmark hands back: rows of numbers under plain names that end in their unit, and notes on how they came.
+Rows = list[dict[str, Any]]
+Measured = tuple[Rows, list[str]]
+
+SOLVED = ("problem", "belief", "guard", "process", "policy")
+PLAYED = (*SOLVED, "evaluate")
+TRAINED = (*SOLVED, "solve/actor_critic.py", "solve/returns.py")
+ITERATED = (*PLAYED, "solve/value_iteration.py", "solve/bellman.py")
+CERTIFIED = (*ITERATED, "solve/certificate.py", "solve/dual.py", "solve/refine.py")
+RECORDED = (*TRAINED, "data", "fit", "audit", "study/recordings.py")
+SERVED = ("problem", "belief", "guard", "policy", "gateway")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One table of the page. `runs` is "module:function"; `measures` are files and folders of `src/reticent`."""
+
+    name: str
+    title: str
+    runs: str
+    measures: tuple[str, ...]
+
+    @property
+    def function(self) -> Callable[[], Measured]:
+        module, _, function = self.runs.partition(":")
+        return getattr(import_module(f"benchmarks.{module}"), function)
+
+    @property
+    def paths(self) -> list[str]:
+        return [f"src/reticent/{each}" for each in self.measures]
+
+
+BENCHMARKS = (
+    Benchmark("start-up", "Start-up", "start_up:start_up", ("__init__.py", "cli", *TRAINED)),
+    Benchmark("lattice", "Exact lattice solver", "lattice:lattice", ("problem", "solve/lattice.py")),
+    Benchmark("batching", "Training several bounds", "batching:batching", TRAINED),
+    Benchmark("quality", "Agent on the synthetic problem", "quality:quality", (*TRAINED, "evaluate")),
+    Benchmark(
+        "kernels", "Kernels: the solver of the guard against HiGHS", "kernels:programs", ("problem", "belief", "guard")
+    ),
+    Benchmark("decisions", "One decision of the compiled policy", "kernels:decisions", SOLVED),
+    Benchmark("throughput", "Training throughput by enforcement", "kernels:throughput", TRAINED),
+    Benchmark("guarantee", "The guarantee", "guarantee:guarantee", (*ITERATED, *TRAINED, "solve/baselines.py")),
+    Benchmark("certificate", "Certified gaps", "certificate:large", CERTIFIED),
+    Benchmark(
+        "certificate-tiny",
+        "Certificates held against exact solutions",
+        "certificate:tiny",
+        (*CERTIFIED, "solve/lattice.py"),
+    ),
+    Benchmark(
+        "answer",
+        "Answer instead of readings",
+        "answer:answers",
+        (*ITERATED, "solve/answer.py", "solve/answer_limits.py", "solve/answer_program.py"),
+    ),
+    Benchmark("learned", "Learned beliefs beside the truth", "learned:beliefs", ("belief", "data")),
+    Benchmark("replay", "Training in the replay process", "learned:replay", (*TRAINED, "data")),
+    Benchmark("recordings-dsa", "Recordings: dsa", "recordings:dsa", (*PLAYED, "data", "fit", "audit")),
+    Benchmark(
+        "recordings-motionsense",
+        "Recordings: motionsense",
+        "recordings:motionsense",
+        (*PLAYED, "data", "fit", "audit"),
+    ),
+    Benchmark("recordings-study-dsa", "Recordings: the paper's policies on dsa", "recordings:study_dsa", RECORDED),
+    Benchmark(
+        "audit-verdicts", "Audit: verdicts on policies whose leak is known", "audit:verdicts", (*PLAYED, "audit")
+    ),
+    Benchmark("audit-sessions", "Audit: repeated sessions with the same secret", "audit:sessions", (*PLAYED, "audit")),
+    Benchmark("audit-file", "Audit: large files of traces", "audit:file", ("audit", "report", "cli/audit.py")),
+    Benchmark("audit-dsa", "Audit: the policies of the study on dsa", "audit_recordings:dsa", RECORDED),
+    Benchmark(
+        "audit-motionsense",
+        "Audit: the policies of the study on motionsense",
+        "audit_recordings:motionsense",
+        RECORDED,
+    ),
+    Benchmark("outsiders", "Training throughput against outside agents", "outsiders:outsiders", (*TRAINED, "gym")),
+    Benchmark("race", "Time to quality", "race:race", (*CERTIFIED, *TRAINED, "gym")),
+    Benchmark("roofline", "Training against the fastest matrix product", "roofline:roofline", TRAINED),
+    Benchmark("scale", "How cost grows with the problem", "scale:scale", TRAINED),
+    Benchmark("gateway-decisions", "Decisions of the gateway", "gateway_decisions:decisions", (*SOLVED, "gateway")),
+    Benchmark("gateway-load", "Gateway under load", "gateway_load:load", (*SERVED, "cli/serve.py")),
+)
+BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}

@@ -1,0 +1,1 @@
+"""Recordings to a finite model: readings, codes, tempering, prior."""

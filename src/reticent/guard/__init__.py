@@ -1,0 +1,1 @@
+"""What may be sent: safe kernels, the program that finds the cheapest one, and the check that trusts neither."""

@@ -1,0 +1,153 @@
+"""The public rules: everything that follows from what was sent, for whoever knows the model, the bound and the prices.
+
+At a belief they say which sensors may speak, what is sent in place of their readings, what a release may lead to and
+what it costs. Nothing is drawn here, and nothing hidden is known. The compiled process and the gateway are both such
+rules: the one over arrays of JAX, the other of numpy.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxtyping import Bool, Float, Inexact
+
+from reticent.belief.bayes import useful_marginal
+from reticent.belief.prospect import ExactProspect, Known
+from reticent.guard.safety import Safety
+from reticent.problem.bound import Bound, Prospect
+from reticent.problem.enforcement import Enforcement
+from reticent.problem.objective import Objective
+from reticent.problem.task import Task
+from reticent.types import Array
+
+
+class PublicState(NamedTuple):
+    """All that a policy may see. The hidden pair is not in it, so no policy can leak what it was not told.
+
+    `kernels`, where readings may be replaced, say what each sensor would send in place of its readings: a public rule.
+    `bits`, where the bound is on them, are what each sensor's next release would add to the information spent.
+    """
+
+    belief: Float[Any, "S U"]
+    spent_bits: Any
+    allowed: Bool[Any, " A_plus_stop"]
+    kernels: Float[Any, "A O Z"] | None
+    bits: Float[Any, " A"] | None
+
+
+class Outlook(NamedTuple):
+    """One release of each sensor, for every symbol it may send: how likely, what it costs, where it leads."""
+
+    law: Float[Any, "A Y"]
+    belief: Float[Any, "A Y S U"]
+    spent_bits: Float[Any, " A"]
+    cost: Float[Any, "A Y"]
+    ended: Bool[Any, "A Y"]
+
+
+def kernels_at(
+    belief: Float[Any, "S U"], channel: Float[Any, "A S U Z"], bound: Bound, enforcement: Enforcement
+) -> Float[Any, "A O Z"] | None:
+    """What is sent in place of readings at a belief; None where nothing is."""
+    if not enforcement.replaces:
+        return None
+    return enforcement.kernels(Safety(belief, channel, bound.secret_limits(len(belief))))
+
+
+def public_state(
+    bound: Bound, enforcement: Enforcement, prospect: Prospect, kernels: Float[Any, "A O Z"] | None
+) -> PublicState:
+    """The public state with the sensors that may speak next. Stop is always allowed."""
+    sensors = enforcement.allowed(bound, prospect)
+    xp = sensors.__array_namespace__()
+    allowed = xp.concatenate([sensors, xp.ones(1, bool)])
+    bits = prospect.bits if bound.on_spending else None
+    return PublicState(prospect.belief, prospect.spent_bits, allowed, kernels, bits)
+
+
+class Rules(abc.ABC):
+    """Prior p(s, u), channel q(z | a, s, u), bound, enforcement and prices, and what follows from them."""
+
+    prior: Any
+    channel: Any
+    bound: Bound
+    enforcement: Enforcement
+    objective: Objective
+
+    @abc.abstractmethod
+    def at_each(self, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """The function of one belief and the bits spent there, for many: [*N S U] and [*N]."""
+
+    def known(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> Known:
+        """What bounds and enforcements are judged by."""
+        return Known(self.prior, belief, spent_bits)
+
+    def crossed(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> Any:
+        """Whether the bound is reached."""
+        return self.bound.crossed(self.known(belief, spent_bits))
+
+    def used(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> Any:
+        """Share of the bound that is used up."""
+        return self.bound.used(self.known(belief, spent_bits))
+
+    def stop_cost(self, belief: Inexact[Any, "*N S U"]) -> Inexact[Any, "*N"]:
+        """lambda (1 - max_u beta(u)), and what the enforcement charges for what was said."""
+        plain = self.objective.error_penalty * (1 - useful_marginal(belief).max(-1))
+        return plain + self.leakage_cost(belief) if self.enforcement.priced else plain
+
+    def leakage_cost(self, belief: Inexact[Any, "*N S U"]) -> Inexact[Any, "*N"]:
+        """What the enforcement charges at the stop for what was said about the secret."""
+        return self.enforcement.leakage_cost(self.known(belief, 0.0))
+
+    def public(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> PublicState:
+        """The public state at a belief, by the finite model."""
+        kernels = kernels_at(belief, self.channel, self.bound, self.enforcement)
+        return public_state(self.bound, self.enforcement, self.look(belief, spent_bits, kernels), kernels)
+
+    def look(self, belief: Float[Any, "S U"], spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
+        """What one release of each sensor would tell, by the finite model."""
+        return ExactProspect(belief, spent_bits, self.channel, kernels)
+
+    def prospect(self, public: PublicState) -> ExactProspect:
+        """The same of a public state."""
+        return self.look(public.belief, public.spent_bits, public.kernels)
+
+    def emissions(self, public: PublicState) -> Float[Array, "A S U Y"]:
+        """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
+        return self.prospect(public).emissions
+
+    def outlook(self, public: PublicState) -> Outlook:
+        """Everything that one release of each sensor can lead to."""
+        prospect = self.prospect(public)
+        beliefs, law = prospect.posteriors, prospect.law
+        xp = law.__array_namespace__()
+        spent = public.spent_bits + (prospect.bits if public.bits is None else public.bits)
+        before = self.crossed(public.belief, public.spent_bits)
+        violated = xp.broadcast_to(self.at_each(self.crossed)(beliefs, spent[:, None]), law.shape)
+        cost = xp.broadcast_to(self.release_cost(before, violated), law.shape)
+        return Outlook(law, beliefs, spent, cost, violated & self.enforcement.ends_on_crossing)
+
+    def release_cost(self, before: Any, after: Any) -> Any:
+        """What a release costs, given whether the bound is reached before and after it."""
+        return self.enforcement.release_cost(self.objective, self.bound, before, after)
+
+
+class TaskRules(Rules):
+    """The rules of a task, in numpy. Remembers its last look: one decision asks for it several times."""
+
+    def __init__(self, task: Task) -> None:
+        self.prior, self.channel = task.model.prior, task.model.channel
+        self.bound, self.enforcement, self.objective = task.bound, task.enforcement, task.objective
+        self._last = super().look(self.prior, 0.0, None)
+        self._last_kernels: Any = None
+
+    def at_each(self, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        # Functions of numpy arrays take any number of leading axes.
+        return function
+
+    def look(self, belief: Float[Any, "S U"], spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
+        last = self._last
+        if belief is last.belief and spent_bits == last.spent_bits and kernels is self._last_kernels:
+            return last
+        self._last, self._last_kernels = super().look(belief, spent_bits, kernels), kernels
+        return self._last

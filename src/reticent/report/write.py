@@ -1,0 +1,26 @@
+"""Draws the page of a study's folder, or of an audit's."""
+
+from pathlib import Path
+
+from reticent.report.audit import write_audit_report
+from reticent.report.page import render_page, save_figures
+from reticent.report.recordings import recordings_content
+from reticent.report.results import read_results
+from reticent.report.sweep import sweep_content
+from reticent.report.synthetic import synthetic_content
+
+CONTENTS = {"sweep": sweep_content, "synthetic": synthetic_content, "recordings": recordings_content}
+
+
+def write_report(folder: Path) -> Path:
+    """`report.html` and `figures/` from what is saved in the folder."""
+    if (folder / "audit.json").is_file():
+        return write_audit_report(folder)
+    results = read_results(folder)
+    content = CONTENTS[results.study["page"]](results)
+    save_figures(folder / "figures", {**content.pictures, **content.figures})
+    made = {"title": results.study["title"], **results.study["made"]}
+    page = folder / "report.html"
+    text = render_page(content.template, made, content.figures, content.captions, **content.fields)
+    page.write_text(text, encoding="utf-8")
+    return page

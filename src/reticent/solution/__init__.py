@@ -1,0 +1,1 @@
+"""Solution: a task and how it is solved, ready to be evaluated, certified, audited and saved."""

@@ -1,0 +1,109 @@
+"""Cells of finite models: make the policy, evaluate it by exact simulation."""
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from reticent.evaluate.estimate import Estimate
+from reticent.evaluate.evaluation import Evaluation
+from reticent.problem.model import Model, read_problem
+from reticent.problem.objective import Objective
+from reticent.problem.synthetic import synthetic
+from reticent.problem.task import Task
+from reticent.study.cell import Cell, Efforts, Problem, Row, Setting
+
+# Evaluation draws from seeds of its own, far from those of training and tuning.
+EVALUATION_SEED = 20_000
+# Each number of an evaluation with the ends of its interval; lists have one number per class.
+ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
+MEASURES = {
+    each.name: pl.Float64 if each.type is Estimate else pl.List(pl.Float64)
+    for each in fields(Evaluation)
+    if each.type is not int
+}
+
+
+@dataclass(frozen=True)
+class FiniteProblem(Problem):
+    """A finite model with a name. It travels with its cells."""
+
+    name: str
+    digest: str
+    model: Model = field(compare=False, repr=False)
+    seeds: int = 1
+
+    @classmethod
+    def of(cls, name: str, model: Model) -> "FiniteProblem":
+        """The model under this name."""
+        content = json.dumps(model.to_json(), sort_keys=True).encode()
+        return cls(name, hashlib.sha256(content).hexdigest()[:16], model)
+
+    def check(self, setting: Setting) -> None:
+        setting.bound.check(self.model.prior)
+
+    def cell(self, setting: Setting, seed: int, efforts: Efforts) -> Cell:
+        effort = setting.method.effort(efforts.steps, efforts.rounds)
+        return FiniteCell(self, setting, seed, effort, efforts.episodes)
+
+
+SYNTHETIC = FiniteProblem.of("synthetic", synthetic())
+
+
+@dataclass(frozen=True)
+class FiniteCell(Cell):
+    """A setting and a seed in a finite model. `effort` is what training runs: environment steps, or rounds."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "limit": pl.Float64,
+        **{f"{name}{end}": kind for name, kind in MEASURES.items() for end, _ in ENDS},
+    }
+    problem: FiniteProblem
+    setting: Setting
+    seed: int
+    effort: int
+    episodes: int
+
+    def identity(self) -> Row:
+        problem = {"problem": self.problem.name, "digest": self.problem.digest}
+        efforts = {"seed": self.seed, "effort": self.effort, "episodes": self.episodes}
+        return {**problem, **self.setting.columns(), **efforts}
+
+    @property
+    def task(self) -> Task:
+        """The task of this cell."""
+        setting = self.setting
+        objective = Objective(error_penalty=setting.error_penalty)
+        return Task(self.problem.model, setting.bound, objective, setting.enforcement, setting.method.horizon)
+
+    def run(self, out: Path) -> Row:
+        """Make the policy and evaluate it; nothing in the study's folder is needed."""
+        del out
+        started = time.perf_counter()
+        evaluate = self.setting.method.prepare(self.task, self.seed, self.effort)
+        made = time.perf_counter()
+        evaluation = evaluate(self.episodes, EVALUATION_SEED + self.seed)
+        seconds = {"make_seconds": made - started, "evaluate_seconds": time.perf_counter() - made}
+        return {**self.setting.promise(), **seconds, **flat(evaluation)}
+
+
+def flat(evaluation: dict[str, Any]) -> Row:
+    """Each number as three columns; nothing where it was not computed, or of a class that never occurred."""
+    row = {}
+    for name in MEASURES:
+        number = evaluation.get(name)
+        for column, end in ENDS:
+            if isinstance(number, list):
+                row[f"{name}{column}"] = [each and each[end] for each in number]
+            else:
+                row[f"{name}{column}"] = number and number[end]
+    return row
+
+
+def problem_of(path: Path, name: str) -> FiniteProblem:
+    """The problem of a file beside a spec; "synthetic" is the paper's."""
+    return SYNTHETIC if name == "synthetic" else FiniteProblem.of(name, read_problem(path.parent / name))
