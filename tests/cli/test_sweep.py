@@ -53,7 +53,7 @@ def test_a_sweep_from_file_to_report(reticent, tmp_path, monkeypatch):
     code, out, err = reticent("sweep", "my.toml")
     assert code == 0
     assert "2 cells, of which 0 new" in out
-    assert "2 results in reticent-my are of other cells or settings: moved to reticent-my/set-aside." in err
+    assert "2 results in reticent-my belong to other cells or settings: moved to reticent-my/set-aside." in err
     assert "Next: reticent report reticent-my" in out
     assert err.count("kept  ") == 2
     code, out, _ = reticent("report", "reticent-my", "--json")
