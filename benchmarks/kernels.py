@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 from benchmarks.catalogue import Measured
 from reticent import Confidence, OneStepLookahead, Process, Task, synthetic
+from reticent.belief.prospect import Joint
 from reticent.guard.program import cheapest_kernels
 from reticent.guard.safety import Safety
 from reticent.policy.lookahead import lookahead_policy, value_network
@@ -54,8 +55,8 @@ def _programs(name: str, beliefs, channel):
     """The programs of all sensors at these beliefs: cost [N O Z], excess [N S Z], raw [N Z]."""
 
     def one(belief):
-        safety = Safety(belief, channel, jnp.full(len(belief), LIMIT))
-        excess = safety.secret - safety.theta[:, None, None] * safety.law[None]
+        safety = Safety(Joint(belief, channel), jnp.full(len(belief), LIMIT))
+        excess = safety.readings.secret - safety.theta[:, None, None] * safety.readings.law[None]
         cost = (Coarsen() if name == "coarsen" else Withhold()).label_costs(safety)
         return jnp.moveaxis(cost, 0, 1), jnp.moveaxis(excess, 0, 1), (excess < 0).all(0)
 

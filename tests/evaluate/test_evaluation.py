@@ -6,13 +6,14 @@ from scipy.stats import beta
 
 from reticent.errors import InputError
 from reticent.evaluate.estimate import mean, rate
-from reticent.evaluate.evaluation import evaluate
+from reticent.evaluate.evaluation import PILOT, evaluate
 from reticent.policy.heuristics import OneStepLookahead
 from reticent.policy.policy import NoProtection, RandomSensor
 from reticent.problem.bound import Confidence, Unbounded
 from reticent.problem.synthetic import tells_both, two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
+from reticent.solution.solution import Solution
 
 
 def test_rates_have_the_exact_binomial_interval():
@@ -62,3 +63,19 @@ def test_one_episode_is_too_few():
     process = Process.of(Task(two_binary_sensors(), Confidence(0.8)))
     with pytest.raises(InputError, match="two episodes"):
         evaluate(process, NoProtection(), 1)
+
+
+def test_no_more_episodes_than_the_precision_needs():
+    task = Task(two_binary_sensors(), Confidence(0.9))
+    solution = Solution.of(task, RandomSensor(jnp.asarray(0.9)))
+    pilot = solution.evaluate(PILOT)
+    reach = pilot.cost.high - pilot.cost.value
+    found = solution.evaluate(precision=reach / 1.5)
+    # 2.25 pilots, as the spread of the pilot says.
+    assert found.episodes == pytest.approx(2.25 * PILOT, abs=1)
+    assert found.cost.high - found.cost.value == pytest.approx(reach / 1.5, rel=0.03)
+    assert found == solution.evaluate(found.episodes)
+    assert solution.evaluate(precision=2 * reach) == pilot
+    assert solution.evaluate(10_000, precision=reach / 100).episodes == 10_000
+    with pytest.raises(InputError, match="half the width"):
+        solution.evaluate(precision=0.0)

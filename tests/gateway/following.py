@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reticent.belief.prospect import Joint
 from reticent.gateway.runtime import Decision, Runtime, Sent, Standing
 from reticent.guard.rules import PublicState
 from reticent.guard.safety import Safety
@@ -134,7 +135,7 @@ def _compare_worth(runtime: Runtime, ours: PublicState, theirs: PublicState, nea
 
 def safety_at(runtime: Runtime, belief: np.ndarray) -> Safety:
     """What is safe to send at a belief."""
-    return Safety(belief, runtime.rules.channel, runtime.bound.secret_limits(len(belief)))
+    return Safety(Joint(belief, runtime.rules.channel), runtime.bound.secret_limits(len(belief)))
 
 
 def worth(runtime: Runtime, safety: Safety, kernels: np.ndarray) -> np.ndarray:
@@ -143,7 +144,7 @@ def worth(runtime: Runtime, safety: Safety, kernels: np.ndarray) -> np.ndarray:
     guard = runtime.rules.enforcement
     assert isinstance(guard, Guard)
     if isinstance(guard.rule, ValueKernels):
-        joint = safety.belief * np.moveaxis(safety.channel, -1, 1)
+        joint = safety.readings.belief * np.moveaxis(safety.readings.channel, -1, 1)
         raw = guard.rule._weighted_value(joint)
         return guard.rule._expected(kernels, joint, raw) / guard.rule.error_penalty
     return (guard.label_costs(safety).swapaxes(0, 1) * kernels).sum((1, 2))

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.belief.information import entropy_bits
+from reticent.belief.prospect import Joint
 from reticent.errors import InputError
 from reticent.gateway.policies import Lookahead as NumpyLookahead
 from reticent.gateway.runtime import Decision, ImpossibleReading, Runtime, Standing
@@ -162,12 +163,12 @@ def test_tangent_planes_are_the_gradients():
 def test_kernels_are_those_of_the_compiled_guarantee():
     model, limit = random_model(5, 3, 3, 2, 8), 0.7
     channel, limits = jnp.asarray(model.channel), np.full(3, limit)
-    compiled = jax.jit(jax.vmap(lambda b: Coarsen().kernels(Safety(b, channel, jnp.asarray(limits)))))
+    compiled = jax.jit(jax.vmap(lambda b: Coarsen().kernels(Safety(Joint(b, channel), jnp.asarray(limits)))))
     beliefs = np.random.default_rng(2).dirichlet(np.ones(6), 400).reshape(-1, 3, 2)
     beliefs = beliefs[beliefs.sum(2).max(1) < limit - NEAR]
     assert len(beliefs) > 300
     for belief, kernels in zip(beliefs, np.asarray(compiled(beliefs)), strict=True):
-        assert np.abs(Coarsen().kernels(Safety(belief, model.channel, limits)) - kernels).max() < KERNELS
+        assert np.abs(Coarsen().kernels(Safety(Joint(belief, model.channel), limits)) - kernels).max() < KERNELS
 
 
 @pytest.mark.parametrize("enforce", ["coarsen", "withhold"])
@@ -185,7 +186,7 @@ def test_value_kernels_are_worth_what_the_compiled_ones_are(enforce):
     assert isinstance(theirs.rule, ValueKernels)
     assert isinstance(ours.rule, ValueKernels)
     channel, limits = jnp.asarray(model.channel), jnp.full(2, limit)
-    compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety(b, channel, limits))))
+    compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety(Joint(b, channel), limits))))
     better = 0.0
     for belief, kernels in zip(beliefs, np.asarray(compiled(beliefs)), strict=True):
         safety = safety_at(runtime, belief)

@@ -41,7 +41,8 @@ def posteriors(belief: Belief, mechanism: Float[Any, "*A S U Z"]) -> tuple[Float
     Of one mechanism or of a whole channel.
     """
     xp = belief.__array_namespace__()
-    likelihood = xp.moveaxis(mechanism, -1, -3)
+    # Methods of arrays cost numpy a tenth of what its function `moveaxis` does, which matters for one small belief.
+    likelihood = mechanism.swapaxes(-1, -2).swapaxes(-2, -3)
     before = xp.broadcast_to(belief, likelihood.shape)
     return (before * likelihood).sum((-2, -1)), update(before, likelihood)[0]
 
@@ -53,13 +54,13 @@ def secret_joint(belief: Belief, channel: Float[Any, "*A S U Z"]) -> Float[Any, 
     faster on CPUs than the equivalent single einsum.
     """
     xp = belief.__array_namespace__()
-    return xp.stack([belief[s] @ channel[..., s, :, :] for s in range(belief.shape[0])])
+    return xp.asarray([belief[s] @ channel[..., s, :, :] for s in range(belief.shape[0])])
 
 
 def useful_joint(belief: Belief, channel: Float[Any, "*A S U Z"]) -> Float[Any, "U *A Z"]:
     """P(u, z) = sum_s beta(s, u) q(z | s, u), for one mechanism or for a whole channel."""
     xp = belief.__array_namespace__()
-    return xp.stack([belief[:, u] @ channel[..., :, u, :] for u in range(belief.shape[1])])
+    return xp.asarray([belief[:, u] @ channel[..., :, u, :] for u in range(belief.shape[1])])
 
 
 def sent_joint(joint: Float[Any, "X A Z"], kernels: Kernels | None) -> Float[Any, "X A Y"]:
@@ -68,8 +69,8 @@ def sent_joint(joint: Float[Any, "X A Z"], kernels: Kernels | None) -> Float[Any
     if kernels is None:
         return joint
     xp = joint.__array_namespace__()
-    merged = xp.moveaxis(joint, 0, 1) @ xp.swapaxes(kernels[:, 1:], 1, 2)
-    return xp.concatenate([joint * kernels[None, :, 0], xp.moveaxis(merged, 1, 0)], axis=-1)
+    merged = joint.swapaxes(0, 1) @ kernels[:, 1:].swapaxes(1, 2)
+    return xp.concatenate([joint * kernels[None, :, 0], merged.swapaxes(0, 1)], axis=-1)
 
 
 def secret_marginal(belief: Inexact[Any, "*batch S U"]) -> Inexact[Any, "*batch S"]:
@@ -90,5 +91,5 @@ def emitted(channel: Channel, kernels: Kernels | None) -> Float[Any, "A S U Y"]:
     if kernels is None:
         return channel
     xp = channel.__array_namespace__()
-    merged = channel @ xp.swapaxes(kernels[:, 1:], 1, 2)[:, None]
+    merged = channel @ kernels[:, 1:].swapaxes(1, 2)[:, None]
     return xp.concatenate([channel * kernels[:, None, None, 0], merged], axis=-1)

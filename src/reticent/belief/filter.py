@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import emitted, secret_marginal, update
 from reticent.belief.information import entropy_bits
-from reticent.belief.prospect import EstimatedProspect, ExactProspect
+from reticent.belief.prospect import EstimatedProspect, ExactProspect, Joint
 from reticent.errors import InputError
 from reticent.problem.bound import Prospect
 from reticent.types import Array, Belief, Channel, Flag, Index, Kernels, PerSensor, PRNGKey, Scalar
@@ -95,7 +95,7 @@ class ExactFilter(Filter):
 
     def prospect(self, key: PRNGKey, memory: Belief, spent_bits: Scalar, kernels: Kernels | None) -> ExactProspect:
         del key
-        return ExactProspect(memory, spent_bits, self.channel, kernels)
+        return ExactProspect(Joint(memory, self.channel), spent_bits, kernels)
 
     def said_bits(self, before: Prospect, sensor: Index, after: Belief) -> Scalar:
         del after

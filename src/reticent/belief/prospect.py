@@ -25,25 +25,47 @@ class Known(Knowledge):
         return entropy_bits(secret_marginal(self.prior)) - entropy_bits(secret_marginal(self.belief))
 
 
-class ExactProspect(Prospect):
-    """By Bayes, from the channel and what is sent in place of readings."""
+class Joint:
+    """The joint laws of the hidden pair and the next reading of each sensor, each found when it is first asked for."""
 
-    def __init__(self, belief: Belief, spent_bits: Any, channel: Channel, kernels: Kernels | None) -> None:
-        self.belief, self.spent_bits, self._channel, self._kernels = belief, spent_bits, channel, kernels
+    def __init__(self, belief: Belief, channel: Channel) -> None:
+        self.belief, self.channel = belief, channel
+
+    @cached_property
+    def secret(self) -> Float[Any, "S A Z"]:
+        """P(s, z)."""
+        return secret_joint(self.belief, self.channel)
+
+    @cached_property
+    def useful(self) -> Float[Any, "U A Z"]:
+        """P(u, z)."""
+        return useful_joint(self.belief, self.channel)
+
+    @cached_property
+    def law(self) -> Float[Any, "A Z"]:
+        """P(z)."""
+        return self.secret.sum(0)
+
+
+class ExactProspect(Prospect):
+    """By Bayes, from the law of the readings and what is sent in their place."""
+
+    def __init__(self, readings: Joint, spent_bits: Any, kernels: Kernels | None) -> None:
+        self.belief, self.readings, self.spent_bits, self._kernels = readings.belief, readings, spent_bits, kernels
 
     @cached_property
     def emissions(self) -> Float[Any, "A S U Y"]:
         """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
-        return emitted(self._channel, self._kernels)
+        return emitted(self.readings.channel, self._kernels)
 
     @cached_property
     def secret(self) -> Float[Any, "S A Y"]:
-        return sent_joint(secret_joint(self.belief, self._channel), self._kernels)
+        return sent_joint(self.readings.secret, self._kernels)
 
     @cached_property
     def useful(self) -> Float[Any, "U A Y"]:
         """P(u, y) of each sensor."""
-        return sent_joint(useful_joint(self.belief, self._channel), self._kernels)
+        return sent_joint(self.readings.useful, self._kernels)
 
     @cached_property
     def law(self) -> Float[Any, "A Y"]:
@@ -59,7 +81,7 @@ class ExactProspect(Prospect):
 
     @cached_property
     def everywhere(self) -> Bool[Any, " A"]:
-        return self.belief.__array_namespace__().ones(len(self._channel), bool)
+        return self.belief.__array_namespace__().ones(len(self.readings.channel), bool)
 
     @cached_property
     def movement(self) -> PerSensor:

@@ -24,6 +24,8 @@ class Evaluate:
     """A policy file."""
     episodes: int = 100_000
     """Episodes to simulate."""
+    precision: float | None = None
+    """Simulate no more episodes than make the interval of the mean cost this narrow: so far to each side."""
     enforce: EnforceOption | None = None
     """Keep the bound in another way than the policy was trained for."""
     traces: Path | None = None
@@ -43,14 +45,15 @@ class Evaluate:
         from reticent.solution.solve import load
 
         check_seed(self.seed)
-        check_episodes(self.episodes)
+        check_episodes(self.episodes, self.precision)
         if self.traces:
             check_writable(self.traces)
         use_compile_cache()
         solution = load(self.policy, None if self.enforce is None else named_enforcement(self.enforce))
         task = solution.task
-        with console().status(f"Simulating {self.episodes:,} episodes ..."):
-            evaluation = solution.evaluate(self.episodes, self.seed, self.traces)
+        most = "" if self.precision is None else "at most "
+        with console().status(f"Simulating {most}{self.episodes:,} episodes ..."):
+            evaluation = solution.evaluate(self.episodes, self.seed, self.traces, self.precision)
         # A gateway serves the file as it is.
         served = None if self.enforce else forecast_file(self.policy)
         if self.json:

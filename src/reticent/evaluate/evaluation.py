@@ -1,5 +1,6 @@
 """Performance of a policy in a process, estimated by simulation: every number with its interval."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ from reticent.errors import InputError
 from reticent.evaluate.estimate import CONFIDENCE_LEVEL, Estimate, mean, rate
 from reticent.policy.policy import Policy
 from reticent.process.process import Process
-from reticent.process.rollout import Episode, simulate
+from reticent.process.rollout import EPISODES_PER_LANE, LANES, Episode, simulate
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,31 @@ class Evaluation:
         return {"kind": "estimate", "level": CONFIDENCE_LEVEL, **asdict(self)}
 
 
+# Episodes from which it is judged how many make an interval narrow enough.
+PILOT = LANES * EPISODES_PER_LANE
+
+
 def evaluate(process: Process, policy: Policy, episodes: int = 100_000, seed: int = 0) -> Evaluation:
     """Simulate independent episodes and summarise them. Deterministic given the seed."""
     check_episodes(episodes)
     return summarise(simulate(process, policy.act, episodes, seed), seed)
 
 
-def check_episodes(episodes: int) -> None:
-    """Raise InputError if there are too few episodes for an interval."""
+def check_episodes(episodes: int, precision: float | None = None) -> None:
+    """Raise InputError if there are too few episodes for an interval, or if none could be as narrow as this."""
     if episodes < 2:
         raise InputError(f"An interval needs at least two episodes; got {episodes}. Simulate more.")
+    if precision is not None and not precision > 0:
+        raise InputError(f"The precision is half the width of an interval, above 0, but is {precision:g}.")
+
+
+def enough(pilot: Episode, precision: float) -> int:
+    """How many episodes make the interval of the mean cost so narrow: this far to each side, judged by a pilot.
+
+    At least those of the pilot: the two stages of Stein (1945).
+    """
+    found = mean(pilot.cost)
+    return max(len(pilot.cost), math.ceil(len(pilot.cost) * ((found.high - found.value) / precision) ** 2))
 
 
 def summarise(records: Episode, seed: int) -> Evaluation:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from reticent.belief.bayes import update
+from reticent.belief.prospect import Joint
 from reticent.errors import InputError
 from reticent.gateway.policies import chooser_of
 from reticent.guard.rules import PublicState
@@ -183,7 +184,8 @@ class Runtime:
 
     def information_bits(self, standing: Standing, sensor: int) -> float:
         """What one release of this sensor adds to the information spent where readings are sent as they are."""
-        return float(self.rules.look(standing.belief, standing.spent_bits, None).bits_of(sensor))
+        readings = Joint(standing.belief, self.rules.channel)
+        return float(self.rules.look(readings, standing.spent_bits, None).bits_of(sensor))
 
     @property
     def merges(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Bool, Float, Inexact
 
 from reticent.belief.bayes import useful_marginal
-from reticent.belief.prospect import ExactProspect, Known
+from reticent.belief.prospect import ExactProspect, Joint, Known
 from reticent.guard.safety import Safety
 from reticent.problem.bound import Bound, Prospect
 from reticent.problem.enforcement import Enforcement
@@ -45,13 +45,11 @@ class Outlook(NamedTuple):
     ended: Bool[Any, "A Y"]
 
 
-def kernels_at(
-    belief: Float[Any, "S U"], channel: Float[Any, "A S U Z"], bound: Bound, enforcement: Enforcement
-) -> Float[Any, "A O Z"] | None:
-    """What is sent in place of readings at a belief; None where nothing is."""
+def kernels_at(readings: Joint, bound: Bound, enforcement: Enforcement) -> Float[Any, "A O Z"] | None:
+    """What is sent in place of these readings; None where nothing is."""
     if not enforcement.replaces:
         return None
-    return enforcement.kernels(Safety(belief, channel, bound.secret_limits(len(belief))))
+    return enforcement.kernels(Safety(readings, bound.secret_limits(len(readings.belief))))
 
 
 def public_state(
@@ -101,16 +99,17 @@ class Rules(abc.ABC):
 
     def public(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> PublicState:
         """The public state at a belief, by the finite model."""
-        kernels = kernels_at(belief, self.channel, self.bound, self.enforcement)
-        return public_state(self.bound, self.enforcement, self.look(belief, spent_bits, kernels), kernels)
+        readings = Joint(belief, self.channel)
+        kernels = kernels_at(readings, self.bound, self.enforcement)
+        return public_state(self.bound, self.enforcement, self.look(readings, spent_bits, kernels), kernels)
 
-    def look(self, belief: Float[Any, "S U"], spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
+    def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
         """What one release of each sensor would tell, by the finite model."""
-        return ExactProspect(belief, spent_bits, self.channel, kernels)
+        return ExactProspect(readings, spent_bits, kernels)
 
     def prospect(self, public: PublicState) -> ExactProspect:
         """The same of a public state."""
-        return self.look(public.belief, public.spent_bits, public.kernels)
+        return self.look(Joint(public.belief, self.channel), public.spent_bits, public.kernels)
 
     def emissions(self, public: PublicState) -> Float[Array, "A S U Y"]:
         """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
@@ -138,16 +137,16 @@ class TaskRules(Rules):
     def __init__(self, task: Task) -> None:
         self.prior, self.channel = task.model.prior, task.model.channel
         self.bound, self.enforcement, self.objective = task.bound, task.enforcement, task.objective
-        self._last = super().look(self.prior, 0.0, None)
+        self._last = super().look(Joint(self.prior, self.channel), 0.0, None)
         self._last_kernels: Any = None
 
     def at_each(self, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         # Functions of numpy arrays take any number of leading axes.
         return function
 
-    def look(self, belief: Float[Any, "S U"], spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
+    def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
         last = self._last
-        if belief is last.belief and spent_bits == last.spent_bits and kernels is self._last_kernels:
+        if readings.belief is last.belief and spent_bits == last.spent_bits and kernels is self._last_kernels:
             return last
-        self._last, self._last_kernels = super().look(belief, spent_bits, kernels), kernels
+        self._last, self._last_kernels = super().look(readings, spent_bits, kernels), kernels
         return self._last

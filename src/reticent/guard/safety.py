@@ -18,38 +18,31 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from reticent.belief.bayes import secret_joint, secret_marginal, sent_joint, useful_joint
+from reticent.belief.bayes import secret_marginal, sent_joint
+from reticent.belief.prospect import Joint
 from reticent.guard.program import cheapest_kernels
 from reticent.problem.merging import BLEND, KERNEL_SUM_TOLERANCE, MARGIN, SHARE
-from reticent.types import Belief, Channel, Kernels
+from reticent.types import Kernels
 
 
 class Safety:
-    """What is safe to send at one belief. `limits` [S] are those on the posterior of each secret.
+    """What is safe to send at one belief, of these readings. `limits` [S] are those on the posterior of each secret.
 
-    `theta` [S] is what the program keeps to, `secret` [S A Z] is P(s, z), `law` [A Z] P(z); `xp` is the namespace of
-    the arrays.
+    `theta` [S] is what the program keeps to; `xp` is the namespace of the arrays.
     """
 
-    def __init__(self, belief: Belief, channel: Channel, limits: Float[Any, " S"]) -> None:
-        self.xp: Any = belief.__array_namespace__()
-        headroom = (limits - secret_marginal(belief)).min()
-        self.belief, self.channel, self.limits = belief, channel, limits
+    def __init__(self, readings: Joint, limits: Float[Any, " S"]) -> None:
+        self.xp: Any = readings.belief.__array_namespace__()
+        headroom = (limits - secret_marginal(readings.belief)).min()
+        self.readings, self.limits = readings, limits
         self.theta = limits - self.xp.minimum(MARGIN, (1 - SHARE) * headroom)
-        self.secret = secret_joint(belief, channel)
-        self.law = self.secret.sum(0)
-
-    @property
-    def useful(self) -> Float[Any, "U A Z"]:
-        """P(u, z) of each sensor."""
-        return useful_joint(self.belief, self.channel)
 
     def cheapest(self, cost: Float[Any, "O A Z"]) -> Kernels:
         """The safe kernels of least cost, where cost[0] is of sending z as it is and cost[m] of merging it into m."""
         xp, options = self.xp, cost.shape[0]
-        excess = self.secret - self.theta[:, None, None] * self.law[None]
+        excess = self.readings.secret - self.theta[:, None, None] * self.readings.law[None]
         raw = (excess < 0).all(0)
-        kernels = cheapest_kernels(xp.moveaxis(cost, 0, 1), xp.moveaxis(excess, 0, 1), raw)
+        kernels = cheapest_kernels(cost.swapaxes(0, 1), excess.swapaxes(0, 1), raw)
         kernels = kernels / kernels.sum(1, keepdims=True)
         # A merged symbol that is hardly ever used has no more than rounding errors to balance its secrets with. A
         # little of every reading corrects that.
@@ -63,7 +56,7 @@ class Safety:
 
     def holds(self, kernels: Kernels) -> Bool[Any, " A"]:
         """Whether these are kernels, none of whose symbols lifts a secret beyond halfway from theta to L_B."""
-        joint = sent_joint(self.secret, kernels)
+        joint = sent_joint(self.readings.secret, kernels)
         highest = (self.theta + self.limits) / 2
         safe = (joint <= highest[:, None, None] * joint.sum(0)[None]).all((0, 2))
         # A comparison with something that is not a number is false.
@@ -76,4 +69,5 @@ class Safety:
 
     def _same_for_all(self, chances: Float[Any, " O"]) -> Kernels:
         """Every reading of every sensor becomes each option with the same chance."""
-        return self.xp.broadcast_to(chances[None, :, None], (len(self.law), len(chances), self.law.shape[1]))
+        sensors, symbols = self.readings.law.shape
+        return self.xp.broadcast_to(chances[None, :, None], (sensors, len(chances), symbols))

@@ -37,8 +37,9 @@ class ValueKernels(KernelRule):
 
     def kernels(self, guard: Guard, safety: Safety) -> Kernels:
         xp = safety.xp
+        belief = safety.readings.belief
         # P(s, u, z), [A Z S U].
-        joint = safety.belief[None, None] * xp.moveaxis(safety.channel, -1, 1)
+        joint = belief[None, None] * safety.readings.channel.swapaxes(-1, -2).swapaxes(-2, -3)
         raw = self._weighted_value(joint)
         costs = guard.label_costs(safety)
         stops = self.error_penalty * costs[1:] if guard.declares else costs[:0]
@@ -48,7 +49,7 @@ class ValueKernels(KernelRule):
         label = safety.cheapest(costs)
         best = xp.pad(label, ((0, 0), (0, len(stops)), (0, 0)))
         least = self._expected(best, joint, raw)
-        reference = self._posteriors(label[:, 1:], joint, safety.belief)
+        reference = self._posteriors(label[:, 1:], joint, belief)
         for _ in range(self.refinements):
             tangents = gradients(priced, reference)
             continuation = xp.einsum("azsu,amsu->maz", joint, tangents)
@@ -57,7 +58,7 @@ class ValueKernels(KernelRule):
             better = expected < least
             best = xp.where(better[:, None, None], kernels, best)
             least = xp.minimum(least, expected)
-            reference = self._posteriors(kernels[:, 1 + len(stops) :], joint, safety.belief)
+            reference = self._posteriors(kernels[:, 1 + len(stops) :], joint, belief)
         return best
 
     def merged_symbols(self, declares: bool, useful: Sequence[str]) -> tuple[str, ...]:

@@ -325,7 +325,8 @@ class Withhold(Guard):
     declares: ClassVar[bool] = False
 
     def label_costs(self, safety: Any) -> Any:
-        return safety.xp.stack([safety.xp.zeros_like(safety.law), safety.law])
+        law = safety.readings.law
+        return safety.xp.asarray([0 * law, law])
 
 
 @dataclass(frozen=True)
@@ -348,8 +349,9 @@ class Coarsen(Guard):
     declares: ClassVar[bool] = True
 
     def label_costs(self, safety: Any) -> Any:
-        raw = (1 - RAW_BONUS) * safety.law - safety.useful.max(0)
-        return safety.xp.concatenate([raw[None], safety.law[None] - safety.useful])
+        law, useful = safety.readings.law, safety.readings.useful
+        raw = (1 - RAW_BONUS) * law - useful.max(0)
+        return safety.xp.concatenate([raw[None], law[None] - useful])
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from jax.core import Tracer
 from jaxtyping import Float, Int
 
 from reticent.belief.filter import ExactFilter, Filter, Memory
+from reticent.belief.prospect import Joint
 from reticent.data.readings import Readings
 from reticent.errors import InputError
 from reticent.guard.rules import PublicState, Rules, kernels_at, public_state
@@ -328,7 +329,7 @@ def _kernels(filter: Filter, bound: Bound, enforcement: Enforcement, memory: Mem
     """What is sent in place of readings; None where nothing is."""
     if not enforcement.replaces:
         return None
-    return kernels_at(filter.belief(memory), filter.model_channel, bound, enforcement)
+    return kernels_at(Joint(filter.belief(memory), filter.model_channel), bound, enforcement)
 
 
 @eqx.filter_jit

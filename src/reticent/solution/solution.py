@@ -13,7 +13,7 @@ from reticent.audit.trial import QUICK_EPISODES, AuditOptions, silent
 from reticent.data.readings import Readings
 from reticent.errors import InputError
 from reticent.evaluate.estimate import Estimate, mean
-from reticent.evaluate.evaluation import Evaluation, check_episodes, summarise
+from reticent.evaluate.evaluation import PILOT, Evaluation, check_episodes, enough, summarise
 from reticent.fit.recorded import fitted_readings
 from reticent.policy.answer import Answer
 from reticent.policy.lookahead import ValueFunction
@@ -97,9 +97,24 @@ class Solution(Candidate):
     def _audited(self, episodes: int, options: AuditOptions, recorded: Recorded | None) -> PolicyAudit:
         """The audit of simulated sessions, or of sessions that replay recordings."""
 
-    def evaluate(self, episodes: int = 100_000, seed: int = 1, traces: str | Path | None = None) -> Evaluation:
-        """Cost, stopping time, accuracies and violations by simulation. `traces`: a file for what was released."""
-        check_episodes(episodes)
+    def evaluate(
+        self,
+        episodes: int = 100_000,
+        seed: int = 1,
+        traces: str | Path | None = None,
+        precision: float | None = None,
+    ) -> Evaluation:
+        """Cost, stopping time, accuracies and violations by simulation.
+
+        `traces`: a file for what was released. `precision`: no more episodes than make the interval of the mean cost
+        reach this far to each side, as judged by the first 8,192.
+        """
+        check_episodes(episodes, precision)
+        if precision is not None:
+            pilot = self.simulate(min(episodes, PILOT), seed)
+            episodes = min(episodes, enough(pilot, precision))
+            if traces is None and episodes == len(pilot.cost):
+                return summarise(pilot, seed)
         if traces is None:
             return summarise(self.simulate(episodes, seed), seed)
         return summarise(self.simulate_traced(episodes, seed, Path(traces)), seed)
