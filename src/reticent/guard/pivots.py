@@ -34,18 +34,26 @@ OF_ROW, OF_ALL_ROWS, OF_SHARE = 1e-12, 2e-16, 1e-11
 # Directions and pivots smaller than this are zero.
 TINY = 1e-13
 # Costs are shifted by about so much of their size where the exact ones lead nowhere.
-SHIFTS = (0.0, 1e-9, 1e-7)
+SHIFTS = (1e-9, 1e-7)
 # Rows with a multiplier at the most.
 MOST_ROWS = 128
 
 # Only `solve` is called from Python: the others need no wrapper, which is quicker to compile.
-_jit = njit(cache=True, error_model="numpy", no_cpython_wrapper=True)  # pyright: ignore[reportCallIssue]
+_jit = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, _nrt=False)  # pyright: ignore[reportCallIssue]
 
 
 @_jit
 def _weight(row_m, row_j, option, z, excess):
     """What a reading adds to a row (m, j) when it is sent as this option."""
     return excess[row_j, z] if option == row_m else 0.0
+
+
+@_jit
+def _clear(matrix):
+    """Zero everywhere; compiled assignments to slices are slower."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] = 0.0
 
 
 @_jit
@@ -106,46 +114,64 @@ def _basis(size, rows, pairs, key, excess, matrix):
 
 
 @_jit
-def _add(sums, sizes, option, z, share, excess):
-    """Add a share of one reading to the sums of all rows of an option, and to those of absolute values."""
-    if option > 0:
-        for j in range(excess.shape[0]):
-            sums[option - 1, j] += share * excess[j, z]
-            sizes[option - 1, j] += abs(share * excess[j, z])
-
-
-@_jit
-def _shares(size, rows, pairs, key, excess, matrix, order, t, sums, sizes):
-    """Shares of the pairs, and the sums of all rows with them; False for a singular basis."""
-    sums[:], sizes[:] = 0.0, 0.0
+def _shares(size, rows, pairs, key, excess, matrix, order, t, sums):
+    """Shares of the pairs, and the sums of all rows with them, options first; False for a singular basis."""
+    _clear(sums)
     for z in range(key.size):
-        _add(sums, sizes, key[z], z, 1.0, excess)
+        for j in range(excess.shape[0]):
+            sums[key[z], j] += excess[j, z]
     _basis(size, rows, pairs, key, excess, matrix)
     if not _factor(matrix, size, order):
         return False
     for i in range(size):
-        t[i] = -sums[rows[i, 0] - 1, rows[i, 1]]
+        t[i] = -sums[rows[i, 0], rows[i, 1]]
     _solve(matrix, size, order, t)
     for k in range(size):
         o, z = pairs[k, 0], pairs[k, 1]
-        _add(sums, sizes, o, z, t[k], excess)
-        _add(sums, sizes, key[z], z, -t[k], excess)
+        for j in range(excess.shape[0]):
+            sums[o, j] += t[k] * excess[j, z]
+            sums[key[z], j] -= t[k] * excess[j, z]
     return True
 
 
 @_jit
-def _worst_row(size, rows, sums, sizes, least):
+def _worst_row(size, rows, pairs, key, t, excess, sums, least):
     """The row without a multiplier that is violated most: (m, j, by how much), or m = 0."""
-    m_worst, j_worst, worst = 0, 0, 0.0
-    for m in range(sums.shape[0]):
+    m_worst, j_worst, worst = 0, 0, least
+    for m in range(1, sums.shape[0]):
         for j in range(sums.shape[1]):
-            if sums[m, j] > worst and sums[m, j] > max(OF_ROW * sizes[m, j], least):
+            if sums[m, j] > worst and sums[m, j] > OF_ROW * _absolute(m, j, size, pairs, key, t, excess):
                 active = False
                 for i in range(size):
-                    active = active or (rows[i, 0] == m + 1 and rows[i, 1] == j)
+                    active = active or (rows[i, 0] == m and rows[i, 1] == j)
                 if not active:
-                    m_worst, j_worst, worst = m + 1, j, sums[m, j]
-    return m_worst, j_worst, worst
+                    m_worst, j_worst, worst = m, j, sums[m, j]
+    return m_worst, j_worst, worst if m_worst > 0 else 0.0
+
+
+@_jit
+def _largest_row(excess):
+    """The largest sum of absolute values of a row."""
+    largest = 0.0
+    for j in range(excess.shape[0]):
+        together = 0.0
+        for z in range(excess.shape[1]):
+            together += abs(excess[j, z])
+        largest = max(largest, together)
+    return largest
+
+
+@_jit
+def _absolute(m, j, size, pairs, key, t, excess):
+    """The sum of a row with absolute values."""
+    together = 0.0
+    for z in range(key.size):
+        if key[z] == m:
+            together += abs(excess[j, z])
+    for k in range(size):
+        if pairs[k, 0] == m or key[pairs[k, 1]] == m:
+            together += abs(t[k] * excess[j, pairs[k, 1]])
+    return together
 
 
 @_jit
@@ -168,15 +194,33 @@ def _worst_pair(size, pairs, t, worst):
 
 
 @_jit
-def _price(size, rows, mu, cost, raw, excess, prices):
-    """P[o, z], infinite where a reading may not be sent as it is."""
+def _price(cost, raw, prices):
+    """P[o, z] without multipliers, infinite where a reading may not be sent as it is."""
     for o in range(cost.shape[0]):
         for z in range(cost.shape[1]):
             prices[o, z] = cost[o, z]
     for z in range(cost.shape[1]):
-        if not raw[z]:
-            prices[0, z] = np.inf
-    _add_rates(size, rows, mu, excess, prices)
+        prices[0, z] = prices[0, z] if raw[z] else np.inf
+
+
+@_jit
+def _take_off(size, rows, cost, prices):
+    """Prices without multipliers for the options of these rows."""
+    for i in range(size):
+        for z in range(cost.shape[1]):
+            prices[rows[i, 0], z] = cost[rows[i, 0], z]
+
+
+@_jit
+def _cheapest(prices, key, least):
+    """The first of the cheapest options of each reading, to `key`, and its price to `least`."""
+    for z in range(key.size):
+        key[z], least[z] = 0, prices[0, z]
+    for o in range(1, prices.shape[0]):
+        for z in range(key.size):
+            cheaper = prices[o, z] < least[z]
+            key[z] = o if cheaper else key[z]
+            least[z] = prices[o, z] if cheaper else least[z]
 
 
 @_jit
@@ -203,7 +247,25 @@ def _next_flip(z, start, size, pairs, key, prices, rates):
 
 
 @_jit
-def _long_step(slope, size, pairs, key, mu, dmu, prices, rates, flips, options):
+def _first_flips(size, pairs, key, prices, rates, own, flips, options):
+    """`_next_flip` of every reading, from the start of a step."""
+    for z in range(key.size):
+        own[0, z], own[1, z] = prices[key[z], z], rates[key[z], z]
+        flips[z], options[z] = np.inf, -1
+    for o in range(prices.shape[0]):
+        for z in range(key.size):
+            closing = own[1, z] - rates[o, z]
+            when = max((prices[o, z] - own[0, z]) / closing, 0.0) if closing > TINY else np.inf
+            sooner = when < flips[z]
+            flips[z] = when if sooner else flips[z]
+            options[z] = o if sooner else options[z]
+    for k in range(size):
+        z = pairs[k, 1]
+        flips[z], options[z] = _next_flip(z, 0.0, size, pairs, key, prices, rates)
+
+
+@_jit
+def _long_step(slope, size, pairs, key, mu, dmu, prices, rates, own, flips, options, waiting):
     """How far to go, and what enters: (step, option, z), or (step, -1, i) where the multiplier of row i reaches zero.
 
     Keys are flipped on the way. The option -2 says that nothing ends the rise.
@@ -212,12 +274,18 @@ def _long_step(slope, size, pairs, key, mu, dmu, prices, rates, flips, options):
     for i in range(size):
         if dmu[i] < -TINY and mu[i] / -dmu[i] < row_at:
             row_at, row = mu[i] / -dmu[i], i
+    _first_flips(size, pairs, key, prices, rates, own, flips, options)
+    # Readings that are undercut at all, and before a multiplier reaches zero.
+    left = 0
     for z in range(key.size):
-        flips[z], options[z] = _next_flip(z, 0.0, size, pairs, key, prices, rates)
-    for _ in range(4 * key.size):
-        z = np.argmin(flips)
-        if row_at <= flips[z]:
-            return (row_at, -1, row) if row >= 0 else (0.0, -2, -1)
+        waiting[left] = z
+        left += flips[z] < row_at
+    while left > 0:
+        first, at = 0, np.inf
+        for i in range(left):
+            when = flips[waiting[i]]
+            first, at = (i, when) if when < at else (first, at)
+        z = waiting[first]
         option = options[z]
         drop = rates[key[z], z] - rates[option, z]
         has_pair = False
@@ -228,7 +296,10 @@ def _long_step(slope, size, pairs, key, mu, dmu, prices, rates, flips, options):
         slope -= drop
         key[z] = option
         flips[z], options[z] = _next_flip(z, flips[z], size, pairs, key, prices, rates)
-    return 0.0, -2, -1
+        if not flips[z] < row_at:
+            left -= 1
+            waiting[first] = waiting[left]
+    return (row_at, -1, row) if row >= 0 else (0.0, -2, -1)
 
 
 @_jit
@@ -255,12 +326,14 @@ def _exchange(size, rows, mu, pairs, m, j, step, leaving, option, z):
         pairs[leaving, 0], pairs[leaving, 1] = option, z
     else:
         size -= 1
-        rows[z], mu[z] = rows[size], mu[size]
-        pairs[leaving] = pairs[size]
+        for side in range(2):
+            rows[z, side] = rows[size, side]
+            pairs[leaving, side] = pairs[size, side]
+        mu[z] = mu[size]
     return size
 
 
-@_jit
+@njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
 def _workspace(options, readings, count):
     """Room for one program after the other: rows, pairs and row exchanges; mu, dmu and t; B; sums; prices; keys."""
     numbers = np.zeros((2 * MOST_ROWS + 3, 2), np.int64)
@@ -270,35 +343,28 @@ def _workspace(options, readings, count):
         np.zeros(MOST_ROWS + 1, np.int64),
         np.zeros((3, MOST_ROWS + 1)),
         np.zeros((MOST_ROWS + 1, MOST_ROWS + 1)),
-        np.zeros((2, options - 1, count)),
+        np.zeros((options, count)),
         np.zeros((2, options, readings)),
-        np.zeros((2, readings), np.int64),
-        np.zeros(readings),
+        np.zeros((3, readings), np.int64),
+        np.zeros((3, readings)),
     )
 
 
 @_jit
 def _iterate(cost, excess, raw, x, workspace):
     """One run of the dual simplex; writes the kernel to x."""
-    rows, pairs, order, vectors, matrix, row_sums, priced, choices, flips = workspace
+    rows, pairs, order, vectors, matrix, sums, priced, choices, own = workspace
     mu, dmu, t = vectors[0], vectors[1], vectors[2]
-    sums, sizes, prices, rates = row_sums[0], row_sums[1], priced[0], priced[1]
-    key, flip_options = choices[0], choices[1]
-    readings, count = cost.shape[1], excess.shape[0]
-    least = 0.0
-    for j in range(count):
-        together = 0.0
-        for z in range(readings):
-            together += abs(excess[j, z])
-        least = max(least, OF_ALL_ROWS * together)
-    size = 0
-    _price(size, rows, mu, cost, raw, excess, prices)
-    for z in range(readings):
-        key[z] = np.argmin(prices[:, z])
+    prices, rates = priced[0], priced[1]
+    key, flip_options, waiting, flips = choices[0], choices[1], choices[2], own[2]
+    readings = cost.shape[1]
+    size, least = 0, OF_ALL_ROWS * _largest_row(excess)
+    _price(cost, raw, prices)
+    _cheapest(prices, key, flips)
     for _ in range(200 + 20 * sums.size):
-        if not _shares(size, rows, pairs, key, excess, matrix, order, t, sums, sizes):
+        if not _shares(size, rows, pairs, key, excess, matrix, order, t, sums):
             return FAILED
-        m, j, slope = _worst_row(size, rows, sums, sizes, least)
+        m, j, slope = _worst_row(size, rows, pairs, key, t, excess, sums, least)
         leaving, of_key, worst = _worst_pair(size, pairs, t, slope)
         if leaving >= 0:
             m, slope = 0, worst
@@ -312,53 +378,61 @@ def _iterate(cost, excess, raw, x, workspace):
             if not _factor(matrix, size, order):
                 return FAILED
         _direction(size, rows, pairs, key, excess, matrix, order, m, j, leaving, dmu)
-        rates[:] = 0.0
+        _clear(rates)
         _add_rates(size, rows, dmu, excess, rates)
         if m > 0:
             for z in range(readings):
                 rates[m, z] += excess[j, z]
-        step, option, z = _long_step(slope, size, pairs, key, mu, dmu, prices, rates, flips, flip_options)
+        step, option, z = _long_step(slope, size, pairs, key, mu, dmu, prices, rates, own, flips, flip_options, waiting)
         if option == -2 or (m > 0 and option >= 0 and size == MOST_ROWS):
             return FAILED
         for i in range(size):
             mu[i] = max(mu[i] + step * dmu[i], 0.0)
+        _take_off(size, rows, cost, prices)
         size = _exchange(size, rows, mu, pairs, m, j, step, leaving, option, z)
-        _price(size, rows, mu, cost, raw, excess, prices)
+        _add_rates(size, rows, mu, excess, prices)
     return FAILED
 
 
 @_jit
 def _write(size, pairs, key, t, x):
     """The kernel: the keys, less what the pairs take from them."""
-    x[:] = 0.0
+    _clear(x)
     for z in range(key.size):
         x[key[z], z] = 1.0
     for k in range(size):
         o, z = pairs[k, 0], pairs[k, 1]
         x[o, z] += t[k]
         x[key[z], z] -= t[k]
-    for o in range(x.shape[0]):
-        for z in range(x.shape[1]):
-            x[o, z] = max(x[o, z], 0.0)
+    for k in range(size):
+        o, z = pairs[k, 0], pairs[k, 1]
+        x[o, z], x[key[z], z] = max(x[o, z], 0.0), max(x[key[z], z], 0.0)
+
+
+@_jit
+def _shift(cost, shift, shifted):
+    """The costs, each shifted by another share of `shift` times the largest of them."""
+    largest, place = 0.0, 0.0
+    for o in range(cost.shape[0]):
+        for z in range(cost.shape[1]):
+            largest = max(largest, abs(cost[o, z]))
+    for o in range(cost.shape[0]):
+        for z in range(cost.shape[1]):
+            # Multiples of the golden ratio spread evenly: no two costs are shifted alike.
+            place = (place + 0.6180339887498949) % 1.0
+            shifted[o, z] = cost[o, z] + shift * largest * place
 
 
 @_jit
 def _solve_one(cost, excess, raw, x, shifted, workspace):
     """The cheapest kernel of one program, written to x; else the one that merges everything into the first symbol."""
-    largest = 0.0
-    for o in range(cost.shape[0]):
-        for z in range(cost.shape[1]):
-            largest = max(largest, abs(cost[o, z]))
+    if _iterate(cost, excess, raw, x, workspace) == OPTIMAL:
+        return OPTIMAL
     for shift in SHIFTS:
-        place = 0.0
-        for o in range(cost.shape[0]):
-            for z in range(cost.shape[1]):
-                # Multiples of the golden ratio spread evenly: no two costs are shifted alike.
-                place = (place + 0.6180339887498949) % 1.0
-                shifted[o, z] = cost[o, z] + shift * largest * place
+        _shift(cost, shift, shifted)
         if _iterate(shifted, excess, raw, x, workspace) == OPTIMAL:
             return OPTIMAL
-    x[:] = 0.0
+    _clear(x)
     x[1] = 1.0
     return FAILED
 
