@@ -45,11 +45,17 @@ BENCHMARKS = (
     Benchmark("lattice", "Exact lattice solver", "lattice:lattice", ("problem", "solve/lattice.py")),
     Benchmark("batching", "Training several bounds", "batching:batching", TRAINED),
     Benchmark("quality", "Agent on the synthetic problem", "quality:quality", (*TRAINED, "evaluate")),
+    Benchmark("beside-programs", "Beside 0.4.0: programs of the guard", "beside:programs", SOLVED),
+    Benchmark("beside-releases", "Beside 0.4.0: releases under coarsening", "beside:releases", SOLVED),
+    Benchmark("beside-gateway", "Beside 0.4.0: decisions of the gateway", "beside:gateway", (*SOLVED, "gateway")),
     Benchmark(
-        "kernels", "Kernels: the solver of the guard against HiGHS", "kernels:programs", ("problem", "belief", "guard")
+        "beside-commands",
+        "Beside 0.4.0: what people wait for",
+        "beside:commands",
+        (*CERTIFIED, "audit", "solve/answer.py"),
     ),
-    Benchmark("decisions", "One decision of the compiled policy", "kernels:decisions", SOLVED),
-    Benchmark("throughput", "Training throughput by enforcement", "kernels:throughput", TRAINED),
+    Benchmark("decisions", "One decision of the compiled policy", "speed:decisions", SOLVED),
+    Benchmark("throughput", "Training throughput by enforcement", "speed:throughput", TRAINED),
     Benchmark("guarantee", "The guarantee", "guarantee:guarantee", (*ITERATED, *TRAINED, "solve/baselines.py")),
     Benchmark("certificate", "Certified gaps", "certificate:large", CERTIFIED),
     Benchmark(

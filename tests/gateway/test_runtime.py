@@ -94,6 +94,11 @@ def test_decisions_under_a_mask_are_those_of_the_compiled_policy():
     check(follow(runtime_of(file), play(file, 16, 200)), SAME, 0.0, 0.0)
 
 
+def test_decisions_by_a_value_without_a_bound_are_those_of_the_compiled_policy():
+    file = lookahead(Task(synthetic(), Unbounded(), horizon=4))
+    check(follow(runtime_of(file), play(file, 16, 16)), SAME, 0.0, 0.0)
+
+
 def test_decisions_under_a_guarantee_are_those_of_the_compiled_policy():
     file = actor(COARSENED, stops=-1.0)
     tally = follow(runtime_of(file), play(file, 16, 16, seed=7))
@@ -423,9 +428,6 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
     broken.arrays["layers.0.bias"][0] = np.nan
     with pytest.raises(InputError, match="not finite"):
         runtime_of(broken)
-    lookahead(Task(synthetic(), Unbounded())).save(path)
-    with pytest.raises(InputError, match="learned with a penalty"):
-        Runtime.load(path, allow_unbounded=True)
 
 
 def test_the_digest_is_that_of_the_file_that_was_loaded(tmp_path, monkeypatch):

@@ -138,7 +138,7 @@ def _advance(process: Process, act: Act, carried: Flag, person: Person) -> Perso
     key, act_key, step_key, useful_key = jax.random.split(person.key, 4)
     public = person.state.public
     # Where crossing ends an episode, one that starts beyond the bound says nothing.
-    silent = process.crossed(public.belief, public.spent_bits) & process.enforcement.ends_on_crossing
+    silent = process.crossed(public.belief, public.spent_bits) & process.ends_on_crossing
     action = jnp.where(silent, process.sensors, decide(act, act_key, public))
     transition = process.step(step_key, person.state, action)
     end = _known(person, transition)

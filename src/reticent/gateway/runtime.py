@@ -268,8 +268,6 @@ def _check(file: PolicyFile, allow_unbounded: bool) -> None:
             f"This policy enforces its bound by {name!r}: {task.enforcement.promised}. The gateway serves only what is "
             f"{Promise.NEVER.value}. {_how(task)}"
         )
-    if file.kind == "lookahead" and task.enforcement.ends_on_crossing:
-        raise InputError(f"This policy's value was learned with a penalty, unknown to the gateway. {_how(task)}")
 
 
 def _how(task: Task) -> str:

@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 _first = Lock()
 # Programs that were compiled before load faster than this on an idle machine.
 SECONDS_TO_LOAD = 2.0
-SLOW = "Loading the guard's solver. The first time on a machine it is compiled, which takes about half a minute ..."
+SLOW = "Loading the guard's solver. The first time on a machine it is compiled, which takes up to half a minute ..."
 
 
 def cheapest_kernels(

@@ -76,6 +76,11 @@ class Rules(abc.ABC):
     def at_each(self, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """The function of one belief and the bits spent there, for many: [*N S U] and [*N]."""
 
+    @property
+    def ends_on_crossing(self) -> bool:
+        """As of the task."""
+        return self.enforcement.ends_on_crossing and self.bound.crossable
+
     def known(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> Known:
         """What bounds and enforcements are judged by."""
         return Known(self.prior, belief, spent_bits)
@@ -124,7 +129,7 @@ class Rules(abc.ABC):
         before = self.crossed(public.belief, public.spent_bits)
         violated = xp.broadcast_to(self.at_each(self.crossed)(beliefs, spent[:, None]), law.shape)
         cost = xp.broadcast_to(self.release_cost(before, violated), law.shape)
-        return Outlook(law, beliefs, spent, cost, violated & self.enforcement.ends_on_crossing)
+        return Outlook(law, beliefs, spent, cost, violated & self.ends_on_crossing)
 
     def release_cost(self, before: Any, after: Any) -> Any:
         """What a release costs, given whether the bound is reached before and after it."""

@@ -35,7 +35,7 @@ def lookahead_costs(rules: Rules, public: PublicState) -> PerSensor:
     prospect, enforcement = rules.prospect(public), rules.enforcement
     law = prospect.law
     end = rules.objective.error_penalty * (law - prospect.useful.max(0))
-    if enforcement.ends_on_crossing:
+    if rules.ends_on_crossing:
         entered = rules.bound.entered(prospect.secret, law) & (law > 0)
         charged = rules.release_cost(False, True) - rules.objective.time_cost
         end = law.__array_namespace__().where(entered, charged * law, end)

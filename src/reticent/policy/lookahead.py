@@ -46,7 +46,7 @@ class ValueFunction(eqx.Module):
     def q_values(self, belief: Belief, spent_bits: Scalar) -> Float[Array, " O"]:
         """The learned costs whose least is the continuation value: of each sensor, or only that one."""
         process = self.process
-        if not process.enforcement.ends_on_crossing:
+        if not process.ends_on_crossing:
             return continuation_value(process, self.network, belief, spent_bits)[None]
         learned = self.network(describe(belief, process.used(belief, spent_bits)))
         return _by_sensor(process, belief, learned).astype(belief.dtype)
@@ -60,13 +60,13 @@ def value_network(process: Process, width: int, key: PRNGKey) -> Network:
     """
     network = Network(described(*process.prior.shape), outputs(process), width, key)
     half = process.stop_cost(process.prior) / process.objective.error_penalty / 2
-    start = FIRST_LOGIT / STEEPNESS if process.enforcement.ends_on_crossing else half
+    start = FIRST_LOGIT / STEEPNESS if process.ends_on_crossing else half
     return eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.full(outputs(process), start, jnp.float32))
 
 
 def outputs(process: Process) -> int:
     """How many numbers a value function of this process learns at a belief."""
-    return process.sensors if process.enforcement.ends_on_crossing else 1
+    return process.sensors if process.ends_on_crossing else 1
 
 
 def _by_sensor(process: Process, belief: Belief, learned: Float[Array, " A"]) -> Float[Array, " A"]:

@@ -50,9 +50,10 @@ class Prospect:
 class Bound(abc.ABC):
     """A limit on what the provider knows.
 
-    `name` is that of files and the command line, `unit` that of the limit. `pathwise`: a single episode can cross it.
-    `on_spending`: it limits the information spent, which is then part of the state. Numbers of a bound of your own
-    are its dataclass fields: the page docs/own-parts.md writes one.
+    `name` is that of files and the command line, `unit` that of the limit. `pathwise`: it is on every single episode,
+    not on their mean. `crossable`: something can cross it. `on_spending`: it limits the information spent, which is
+    then part of the state. Numbers of a bound of your own are its dataclass fields: the page docs/own-parts.md writes
+    one.
 
     Example:
         >>> rt.Information(0.5).unit, rt.Information(0.5).on_spending
@@ -62,6 +63,7 @@ class Bound(abc.ABC):
     name: ClassVar[str]
     unit: ClassVar[str]
     pathwise: ClassVar[bool] = True
+    crossable: ClassVar[bool] = True
     on_spending: ClassVar[bool] = False
 
     @property
@@ -233,6 +235,7 @@ class Unbounded(Bound):
 
     name: ClassVar[str] = "unbounded"
     unit: ClassVar[str] = "probability"
+    crossable: ClassVar[bool] = False
 
     def level(self, known: Knowledge) -> Any:
         return known.belief.sum(-1).max(-1)

@@ -19,13 +19,8 @@ LEAST_MOVE = 1e-6
 # How far the columns of a kernel may miss one.
 KERNEL_SUM_TOLERANCE = 1e-9
 
-# Of the linear program. Nine iterations lose about 3e-6 of the objective, twelve 1e-8; beyond, rounding wins.
-ITERATIONS = 9
-# How much of the way to the boundary a step may go.
-BACK_OFF = 0.995
-
 # How often value kernels take tangents anew.
-REFINEMENTS = 1
+REFINEMENTS = 2
 # Below this probability a merged symbol has no posterior worth a tangent.
 LEAST_MASS = 1e-9
 

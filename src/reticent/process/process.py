@@ -302,7 +302,7 @@ class Process(eqx.Module, Rules):
         spent = before.spent_bits + self._said_bits(state, sensor, memory)
         after = self._public(key, memory, spent)
         violated = ~stop & self.crossed(after.belief, spent)
-        terminated = stop | (violated & self.enforcement.ends_on_crossing)
+        terminated = stop | (violated & self.ends_on_crossing)
         moved = State(after, memory, state.step + 1, state.hidden.after())
         cost = self.release_cost(self.crossed(before.belief, before.spent_bits), violated)
         return Transition(

@@ -27,7 +27,7 @@ class Targets(NamedTuple):
 
 def bellman_target(process: Process, belief: Belief, spent_bits: Scalar, costs: PerSensor) -> Targets:
     """What is to be learned at a belief from each sensor's cost to go."""
-    if not process.enforcement.ends_on_crossing:
+    if not process.ends_on_crossing:
         # Far beyond the stop cost it only matters that continuing costs more.
         costs = jnp.minimum(jnp.min(costs, keepdims=True), process.stop_cost(belief) + process.objective.time_cost)
     return Targets(belief, spent_bits, costs)

@@ -25,7 +25,7 @@ from reticent.policy.settings import KernelChoice
 from reticent.problem.merging import REFINEMENTS
 from reticent.process.cores import cores
 from reticent.process.process import Process, PublicState, State
-from reticent.process.rollout import advance, begin
+from reticent.process.rollout import advance, begin, side_by_side
 from reticent.solve.bellman import Fit, Targets, averaged, bellman_target, errors, fitted, fresh_fit
 from reticent.solve.multiplier import Leakage, Price, ascend, finally_priced, free, leakage, priced
 from reticent.types import Array, Flag, Index, PRNGKey, Scalar
@@ -166,10 +166,8 @@ def _play(policy: Lookahead, settings: Settings, lanes: State, key: PRNGKey):
     def lane(start: tuple[State, PRNGKey, Flag]):
         return jax.lax.scan(partial(one, start[2]), start[0], jax.random.split(start[1], settings.rollout))
 
-    # Few at a time stay in the cache; the linear programs of a guarantee are solved best many at a time.
-    at_a_time = 64 if process.enforcement.replaces else 8
     keys = jax.random.split(key, settings.lanes)
-    lanes, (targets, said) = jax.lax.map(lane, (lanes, keys, explores), batch_size=at_a_time)
+    lanes, (targets, said) = jax.lax.map(lane, (lanes, keys, explores), batch_size=side_by_side(process))
     return lanes, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), targets), jax.tree.map(jnp.sum, said)
 
 
