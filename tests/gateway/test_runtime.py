@@ -94,6 +94,18 @@ def test_decisions_under_a_mask_are_those_of_the_compiled_policy():
     check(follow(runtime_of(file), play(file, 16, 200)), SAME, 0.0, 0.0)
 
 
+def test_what_is_decided_at_the_prior_is_computed_once(monkeypatch):
+    runtime, calls = runtime_of(actor(COARSENED, stops=-1.0)), []
+    act = runtime.policy.act
+    monkeypatch.setattr(runtime.policy, "act", lambda *given: calls.append(given) or act(*given))
+    first = runtime.decide(runtime.first(), RNG)
+    assert runtime.decide(runtime.first(), RNG) is first
+    assert len(calls) == 1
+    # Somewhere else, and where the session is over, it is another decision.
+    assert runtime.decide(replace(runtime.first(), belief=runtime.first().belief.copy()), RNG) is not first
+    assert runtime.decide(replace(runtime.first(), step=runtime.task.horizon), RNG).sensor is None
+
+
 def test_decisions_by_a_value_without_a_bound_are_those_of_the_compiled_policy():
     file = lookahead(Task(synthetic(), Unbounded(), horizon=4))
     check(follow(runtime_of(file), play(file, 16, 16)), SAME, 0.0, 0.0)
@@ -194,18 +206,23 @@ def test_value_kernels_are_worth_what_the_compiled_ones_are(enforce):
     assert isinstance(ours.rule, ValueKernels)
     channel, limits = jnp.asarray(model.channel), jnp.full(2, limit)
     compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety(Joint(b, channel), limits))))
-    better = 0.0
+    apart, better = [], []
     for belief, kernels in zip(beliefs, np.asarray(compiled(beliefs)), strict=True):
         safety = safety_at(runtime, belief)
         found, label = ours.kernels(safety), named_enforcement(enforce).kernels(safety)
         assert safety.holds(found).all()
         assert safety.holds(kernels).all()
         value = worth(runtime, safety, found)
-        assert np.abs(value - worth(runtime, safety, kernels)).max() < VALUES.apart
+        apart.append(value - worth(runtime, safety, kernels))
         label = np.pad(label, ((0, 0), (0, found.shape[1] - label.shape[1]), (0, 0)))
-        better = max(better, float((worth(runtime, safety, label) - value).max()))
+        better.append(worth(runtime, safety, label) - value)
     # Not those of the labels, which would be as safe.
-    assert better > 100 * VALUES.apart
+    assert np.max(better) > 0.01
+    # The last digit of a price may decide between two vertices, and so where the next tangents touch: rarely, by little
+    # of what is gained over labels, and for neither side.
+    assert np.mean(np.abs(apart) > 1e-6) < 0.02
+    assert np.max(np.abs(apart)) < 0.02 * np.max(better)
+    assert abs(np.mean(apart)) < 1e-5
 
 
 def tiny_task(seed, sparse, enforce):

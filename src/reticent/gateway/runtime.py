@@ -6,6 +6,7 @@ anything but the standing, so a gateway may forget all else.
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,16 @@ class Runtime:
         """Which sensor may speak; stop also at the horizon and where nothing is allowed."""
         if standing.step >= self.task.horizon:
             return STOP
+        if standing.belief is self.rules.prior and standing.spent_bits == 0 and not self.policy.draws:
+            return self._first_decision
+        return self._decide(standing, rng)
+
+    @cached_property
+    def _first_decision(self) -> Decision:
+        """What is decided where everybody starts: a third of all decisions."""
+        return self._decide(self.first(), np.random.default_rng(0))
+
+    def _decide(self, standing: Standing, rng: np.random.Generator) -> Decision:
         public = self.public(standing)
         sensor = self.policy.act(public, rng)
         return STOP if sensor == len(self.sensors) else self.decided(public, sensor)
