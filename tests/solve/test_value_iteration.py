@@ -141,9 +141,8 @@ def test_costs_of_going_on_by_enumeration():
         assert float(found) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("bound", [Confidence(0.64), pytest.param(Unbounded(), marks=pytest.mark.slow)])
-def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead(bound):
-    process = Process.of(Task(two_binary_sensors(), bound, enforcement=Penalty(30.0)))
+def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead():
+    process = Process.of(Task(two_binary_sensors(), Confidence(0.64), enforcement=Penalty(30.0)))
     network = value_network(process, 8, jax.random.key(1))
     network = eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.full(2, 1e3, jnp.float32))
     for belief in ([[0.25, 0.25], [0.25, 0.25]], [[0.3, 0.3], [0.3, 0.1]], [[0.05, 0.55], [0.1, 0.3]]):
@@ -151,6 +150,15 @@ def test_a_value_that_pays_all_that_one_release_leaves_is_one_step_lookahead(bou
         found = ValueFunction(process, network).continuation(public.belief, public.spent_bits)
         # The value is computed in 32 bits.
         assert float(found) == pytest.approx(float(lookahead_costs(process, public).min()), rel=1e-5)
+
+
+def test_where_nothing_can_be_crossed_the_continuation_is_learned_as_a_whole():
+    process = Process.of(Task(two_binary_sensors(), Unbounded(), enforcement=Penalty(30.0)))
+    network = value_network(process, 8, jax.random.key(1))
+    network = eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.asarray([0.125], jnp.float32))
+    network = eqx.tree_at(lambda n: n.layers[-1].weight, network, jnp.zeros((1, 8), jnp.float32))
+    found = ValueFunction(process, network).continuation(process.prior)
+    assert float(found) == 0.125 * float(process.objective.error_penalty)
 
 
 @pytest.mark.parametrize("kernels", ["label", pytest.param("value", marks=pytest.mark.slow)])
