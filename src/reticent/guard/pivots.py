@@ -17,6 +17,8 @@ Nobody may rely on what comes back: `reticent.guard.safety` checks it. Where num
 are interpreted.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 try:
@@ -44,18 +46,36 @@ _allocating = njit(cache=True, error_model="numpy", no_cpython_wrapper=True)  # 
 _jit = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, _nrt=False)  # pyright: ignore[reportCallIssue]
 
 
+class Room(NamedTuple):
+    """Arrays for one program after the other. The first `size` rows and pairs are in the basis.
+
+    `rows` [K 2] are (m, j), `mu` their multipliers and `dmu` the rates of those; `pairs` [K 2] are (o, z), `shares` [K]
+    theirs. `matrix` holds the LU factors of the basis, rows exchanged as `order` says; `sums` [O J] all rows, options
+    first. `prices` [O Z] move at `rates`, those of the `key` of each reading are `own` [2 Z]. At `flips` [Z] another of
+    the `options` [Z] undercuts the key; `waiting` are the readings for which that is still to come.
+    """
+
+    rows: Any
+    pairs: Any
+    order: Any
+    mu: Any
+    dmu: Any
+    shares: Any
+    matrix: Any
+    sums: Any
+    prices: Any
+    rates: Any
+    key: Any
+    own: Any
+    flips: Any
+    options: Any
+    waiting: Any
+
+
 @_jit
 def _weight(row_m, row_j, option, z, excess):
     """What a reading adds to a row (m, j) when it is sent as this option."""
     return excess[row_j, z] if option == row_m else 0.0
-
-
-@_jit
-def _clear(matrix):
-    """Zero everywhere; compiled assignments to slices are slower."""
-    for i in range(matrix.shape[0]):
-        for j in range(matrix.shape[1]):
-            matrix[i, j] = 0.0
 
 
 @_jit
@@ -106,28 +126,31 @@ def _solve_transposed(matrix, size, order, x):
 
 
 @_jit
-def _basis(size, rows, pairs, key, excess, matrix):
-    """B[i, k]: by how much a share of pair k, taken from its reading's key, changes row i."""
+def _basis(size, room, excess):
+    """LU factors of B[i, k], by how much a share of pair k, taken from its reading's key, changes row i; False where
+    they are singular."""
+    rows, pairs, key, matrix = room.rows, room.pairs, room.key, room.matrix
     for i in range(size):
         for k in range(size):
             o, z = pairs[k, 0], pairs[k, 1]
             matrix[i, k] = _weight(rows[i, 0], rows[i, 1], o, z, excess)
             matrix[i, k] -= _weight(rows[i, 0], rows[i, 1], key[z], z, excess)
+    return _factor(matrix, size, room.order)
 
 
 @_jit
-def _shares(size, rows, pairs, key, excess, matrix, order, t, sums):
-    """Shares of the pairs, and the sums of all rows with them, options first; False for a singular basis."""
-    _clear(sums)
+def _find_shares(size, room, excess):
+    """Shares of the pairs, and the sums of all rows with them; False for a singular basis."""
+    rows, pairs, key, t, sums = room.rows, room.pairs, room.key, room.shares, room.sums
+    sums[:] = 0.0
     for z in range(key.size):
         for j in range(excess.shape[0]):
             sums[key[z], j] += excess[j, z]
-    _basis(size, rows, pairs, key, excess, matrix)
-    if not _factor(matrix, size, order):
+    if not _basis(size, room, excess):
         return False
     for i in range(size):
         t[i] = -sums[rows[i, 0], rows[i, 1]]
-    _solve(matrix, size, order, t)
+    _solve(room.matrix, size, room.order, t)
     for k in range(size):
         o, z = pairs[k, 0], pairs[k, 1]
         for j in range(excess.shape[0]):
@@ -137,12 +160,13 @@ def _shares(size, rows, pairs, key, excess, matrix, order, t, sums):
 
 
 @_jit
-def _worst_row(size, rows, pairs, key, t, excess, sums, least):
+def _worst_row(size, room, excess, least):
     """The row without a multiplier that is violated most: (m, j, by how much), or m = 0."""
+    rows, sums = room.rows, room.sums
     m_worst, j_worst, worst = 0, 0, least
     for m in range(1, sums.shape[0]):
         for j in range(sums.shape[1]):
-            if sums[m, j] > worst and sums[m, j] > OF_ROW * _absolute(m, j, size, pairs, key, t, excess):
+            if sums[m, j] > worst and sums[m, j] > OF_ROW * _absolute(m, j, size, room, excess):
                 active = False
                 for i in range(size):
                     active = active or (rows[i, 0] == m and rows[i, 1] == j)
@@ -164,8 +188,9 @@ def _largest_row(excess):
 
 
 @_jit
-def _absolute(m, j, size, pairs, key, t, excess):
+def _absolute(m, j, size, room, excess):
     """The sum of a row with absolute values."""
+    pairs, key, t = room.pairs, room.key, room.shares
     together = 0.0
     for z in range(key.size):
         if key[z] == m:
@@ -177,8 +202,9 @@ def _absolute(m, j, size, pairs, key, t, excess):
 
 
 @_jit
-def _worst_pair(size, pairs, t, worst):
+def _worst_pair(size, room, worst):
     """The pair, and whether its reading's key, has the share furthest below zero, if that is worse: (k, key?, how)."""
+    pairs, t = room.pairs, room.shares
     found, of_key = -1, False
     worst = max(worst, OF_SHARE)
     for k in range(size):
@@ -206,11 +232,12 @@ def _price(cost, raw, prices):
 
 
 @_jit
-def _take_off(size, rows, cost, prices):
-    """Prices without multipliers for the options of these rows."""
+def _take_off(size, room, cost):
+    """Prices without multipliers for the options of the rows."""
     for i in range(size):
+        m = room.rows[i, 0]
         for z in range(cost.shape[1]):
-            prices[rows[i, 0], z] = cost[rows[i, 0], z]
+            room.prices[m, z] = cost[m, z]
 
 
 @_jit
@@ -226,16 +253,18 @@ def _cheapest(prices, key, least):
 
 
 @_jit
-def _add_rates(size, rows, mu, excess, prices):
+def _add(size, rows, mu, excess, prices):
+    """Add to prices what the multipliers of the rows are worth, or to their rates what the rates of these are."""
     for i in range(size):
         for z in range(prices.shape[1]):
             prices[rows[i, 0], z] += mu[i] * excess[rows[i, 1], z]
 
 
 @_jit
-def _next_flip(z, start, size, pairs, key, prices, rates):
+def _next_flip(z, start, size, room):
     """When the first option undercuts the key of a reading, from `start` on, and which: (infinity, -1) if none does."""
-    at, option, own = np.inf, -1, key[z]
+    pairs, prices, rates = room.pairs, room.prices, room.rates
+    at, option, own = np.inf, -1, room.key[z]
     for o in range(prices.shape[0]):
         closing = rates[own, z] - rates[o, z]
         if o != own and closing > TINY and prices[o, z] < np.inf:
@@ -249,8 +278,9 @@ def _next_flip(z, start, size, pairs, key, prices, rates):
 
 
 @_jit
-def _first_flips(size, pairs, key, prices, rates, own, flips, options):
+def _first_flips(size, room):
     """`_next_flip` of every reading, from the start of a step."""
+    key, prices, rates, own, flips, options = room.key, room.prices, room.rates, room.own, room.flips, room.options
     for z in range(key.size):
         own[0, z], own[1, z] = prices[key[z], z], rates[key[z], z]
         flips[z], options[z] = np.inf, -1
@@ -262,21 +292,22 @@ def _first_flips(size, pairs, key, prices, rates, own, flips, options):
             flips[z] = when if sooner else flips[z]
             options[z] = o if sooner else options[z]
     for k in range(size):
-        z = pairs[k, 1]
-        flips[z], options[z] = _next_flip(z, 0.0, size, pairs, key, prices, rates)
+        z = room.pairs[k, 1]
+        flips[z], options[z] = _next_flip(z, 0.0, size, room)
 
 
 @_jit
-def _long_step(slope, size, pairs, key, mu, dmu, prices, rates, own, flips, options, waiting):
+def _long_step(slope, size, room):
     """How far to go, and what enters: (step, option, z), or (step, -1, i) where the multiplier of row i reaches zero.
 
     Keys are flipped on the way. The option -2 says that nothing ends the rise.
     """
+    key, rates, flips, waiting = room.key, room.rates, room.flips, room.waiting
     row_at, row = np.inf, -1
     for i in range(size):
-        if dmu[i] < -TINY and mu[i] / -dmu[i] < row_at:
-            row_at, row = mu[i] / -dmu[i], i
-    _first_flips(size, pairs, key, prices, rates, own, flips, options)
+        if room.dmu[i] < -TINY and room.mu[i] / -room.dmu[i] < row_at:
+            row_at, row = room.mu[i] / -room.dmu[i], i
+    _first_flips(size, room)
     # Readings that are undercut at all, and before a multiplier reaches zero.
     left = 0
     for z in range(key.size):
@@ -288,16 +319,16 @@ def _long_step(slope, size, pairs, key, mu, dmu, prices, rates, own, flips, opti
             when = flips[waiting[i]]
             first, at = (i, when) if when < at else (first, at)
         z = waiting[first]
-        option = options[z]
+        option = room.options[z]
         drop = rates[key[z], z] - rates[option, z]
         has_pair = False
         for k in range(size):
-            has_pair = has_pair or pairs[k, 1] == z
+            has_pair = has_pair or room.pairs[k, 1] == z
         if has_pair or not slope - drop > 0.0:
             return flips[z], option, z
         slope -= drop
         key[z] = option
-        flips[z], options[z] = _next_flip(z, flips[z], size, pairs, key, prices, rates)
+        flips[z], room.options[z] = _next_flip(z, flips[z], size, room)
         if not flips[z] < row_at:
             left -= 1
             waiting[first] = waiting[left]
@@ -305,19 +336,27 @@ def _long_step(slope, size, pairs, key, mu, dmu, prices, rates, own, flips, opti
 
 
 @_jit
-def _direction(size, rows, pairs, key, excess, matrix, order, m, j, leaving, dmu):
-    """Rates of the multipliers: row (m, j) gets one at rate 1, or the pair `leaving` becomes dearer at rate 1."""
+def _direction(size, room, excess, m, j, leaving):
+    """Rates of the multipliers, where row (m, j) gets one at rate 1 or the pair `leaving` becomes dearer at rate 1; and
+    of the prices."""
+    key, dmu = room.key, room.dmu
     for k in range(size):
-        o, z = pairs[k, 0], pairs[k, 1]
+        o, z = room.pairs[k, 0], room.pairs[k, 1]
         dmu[k] = _weight(m, j, key[z], z, excess) - _weight(m, j, o, z, excess) if m > 0 else 0.0
     if m == 0:
         dmu[leaving] = 1.0
-    _solve_transposed(matrix, size, order, dmu)
+    _solve_transposed(room.matrix, size, room.order, dmu)
+    room.rates[:] = 0.0
+    _add(size, room.rows, dmu, excess, room.rates)
+    if m > 0:
+        for z in range(key.size):
+            room.rates[m, z] += excess[j, z]
 
 
 @_jit
-def _exchange(size, rows, mu, pairs, m, j, step, leaving, option, z):
+def _exchange(size, room, m, j, step, leaving, option, z):
     """The basis after a step; its new size."""
+    rows, pairs, mu = room.rows, room.pairs, room.mu
     if m > 0:
         i = size if option >= 0 else z
         rows[i, 0], rows[i, 1], mu[i] = m, j, step
@@ -336,70 +375,67 @@ def _exchange(size, rows, mu, pairs, m, j, step, leaving, option, z):
 
 
 @_allocating
-def _workspace(options, readings, count):
-    """Room for one program after the other: rows, pairs and row exchanges; mu, dmu and t; B; sums; prices; keys."""
-    numbers = np.zeros((2 * MOST_ROWS + 3, 2), np.int64)
-    return (
-        numbers[: MOST_ROWS + 1],
-        numbers[MOST_ROWS + 1 : -1],
-        np.zeros(MOST_ROWS + 1, np.int64),
-        np.zeros((3, MOST_ROWS + 1)),
-        np.zeros((MOST_ROWS + 1, MOST_ROWS + 1)),
-        np.zeros((options, count)),
-        np.zeros((2, options, readings)),
-        np.zeros((3, readings), np.int64),
-        np.zeros((3, readings)),
+def _new_room(options, readings, count):
+    """Room for programs of this size with so many rows per option."""
+    most = MOST_ROWS + 1
+    return Room(
+        rows=np.zeros((most, 2), np.int64),
+        pairs=np.zeros((most, 2), np.int64),
+        order=np.zeros(most, np.int64),
+        mu=np.zeros(most),
+        dmu=np.zeros(most),
+        shares=np.zeros(most),
+        matrix=np.zeros((most, most)),
+        sums=np.zeros((options, count)),
+        prices=np.zeros((options, readings)),
+        rates=np.zeros((options, readings)),
+        key=np.zeros(readings, np.int64),
+        own=np.zeros((2, readings)),
+        flips=np.zeros(readings),
+        options=np.zeros(readings, np.int64),
+        waiting=np.zeros(readings, np.int64),
     )
 
 
 @_jit
-def _iterate(cost, excess, raw, x, workspace):
+def _iterate(cost, excess, raw, x, room):
     """One run of the dual simplex; writes the kernel to x."""
-    rows, pairs, order, vectors, matrix, sums, priced, choices, own = workspace
-    mu, dmu, t = vectors[0], vectors[1], vectors[2]
-    prices, rates = priced[0], priced[1]
-    key, flip_options, waiting, flips = choices[0], choices[1], choices[2], own[2]
-    readings = cost.shape[1]
+    key, pairs, mu = room.key, room.pairs, room.mu
     size, least = 0, OF_ALL_ROWS * _largest_row(excess)
-    _price(cost, raw, prices)
-    _cheapest(prices, key, flips)
-    for _ in range(200 + 20 * sums.size):
-        if not _shares(size, rows, pairs, key, excess, matrix, order, t, sums):
+    _price(cost, raw, room.prices)
+    _cheapest(room.prices, key, room.flips)
+    for _ in range(200 + 20 * room.sums.size):
+        if not _find_shares(size, room, excess):
             return FAILED
-        m, j, slope = _worst_row(size, rows, pairs, key, t, excess, sums, least)
-        leaving, of_key, worst = _worst_pair(size, pairs, t, slope)
+        m, j, slope = _worst_row(size, room, excess, least)
+        leaving, of_key, worst = _worst_pair(size, room, slope)
         if leaving >= 0:
             m, slope = 0, worst
         elif m == 0:
-            _write(size, pairs, key, t, x)
+            _write(size, room, x)
             return OPTIMAL
         if of_key:
             z = pairs[leaving, 1]
             pairs[leaving, 0], key[z] = key[z], pairs[leaving, 0]
-            _basis(size, rows, pairs, key, excess, matrix)
-            if not _factor(matrix, size, order):
+            if not _basis(size, room, excess):
                 return FAILED
-        _direction(size, rows, pairs, key, excess, matrix, order, m, j, leaving, dmu)
-        _clear(rates)
-        _add_rates(size, rows, dmu, excess, rates)
-        if m > 0:
-            for z in range(readings):
-                rates[m, z] += excess[j, z]
-        step, option, z = _long_step(slope, size, pairs, key, mu, dmu, prices, rates, own, flips, flip_options, waiting)
+        _direction(size, room, excess, m, j, leaving)
+        step, option, z = _long_step(slope, size, room)
         if option == -2 or (m > 0 and option >= 0 and size == MOST_ROWS):
             return FAILED
         for i in range(size):
-            mu[i] = max(mu[i] + step * dmu[i], 0.0)
-        _take_off(size, rows, cost, prices)
-        size = _exchange(size, rows, mu, pairs, m, j, step, leaving, option, z)
-        _add_rates(size, rows, mu, excess, prices)
+            mu[i] = max(mu[i] + step * room.dmu[i], 0.0)
+        _take_off(size, room, cost)
+        size = _exchange(size, room, m, j, step, leaving, option, z)
+        _add(size, room.rows, mu, excess, room.prices)
     return FAILED
 
 
 @_jit
-def _write(size, pairs, key, t, x):
+def _write(size, room, x):
     """The kernel: the keys, less what the pairs take from them."""
-    _clear(x)
+    pairs, key, t = room.pairs, room.key, room.shares
+    x[:] = 0.0
     for z in range(key.size):
         x[key[z], z] = 1.0
     for k in range(size):
@@ -426,15 +462,15 @@ def _shift(cost, shift, shifted):
 
 
 @_jit
-def _solve_one(cost, excess, raw, x, shifted, workspace):
+def _solve_one(cost, excess, raw, x, shifted, room):
     """The cheapest kernel of one program, written to x; else the one that merges everything into the first symbol."""
-    if _iterate(cost, excess, raw, x, workspace) == OPTIMAL:
+    if _iterate(cost, excess, raw, x, room) == OPTIMAL:
         return OPTIMAL
     for shift in SHIFTS:
         _shift(cost, shift, shifted)
-        if _iterate(shifted, excess, raw, x, workspace) == OPTIMAL:
+        if _iterate(shifted, excess, raw, x, room) == OPTIMAL:
             return OPTIMAL
-    _clear(x)
+    x[:] = 0.0
     x[1] = 1.0
     return FAILED
 
@@ -443,7 +479,7 @@ def _solve_one(cost, excess, raw, x, shifted, workspace):
 def solve(cost, excess, raw, x):
     """The cheapest kernels x [N O Z] of programs with cost [N O Z], excess [N J Z] and raw [N Z]; how many failed."""
     failed, shifted = 0, np.zeros(cost.shape[1:])
-    workspace = _workspace(cost.shape[1], cost.shape[2], excess.shape[1])
+    room = _new_room(cost.shape[1], cost.shape[2], excess.shape[1])
     for n in range(cost.shape[0]):
-        failed += _solve_one(cost[n], excess[n], raw[n], x[n], shifted, workspace)
+        failed += _solve_one(cost[n], excess[n], raw[n], x[n], shifted, room)
     return failed

@@ -78,8 +78,8 @@ class Rules(abc.ABC):
 
     @property
     def ends_on_crossing(self) -> bool:
-        """As of the task."""
-        return self.enforcement.ends_on_crossing and self.bound.crossable
+        """Whether a release can end the episode by crossing the bound."""
+        return self.enforcement.can_end(self.bound)
 
     def known(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> Known:
         """What bounds and enforcements are judged by."""

@@ -182,7 +182,7 @@ def _gain(drawn: _Drawn, task: Task, doubt: str) -> str:
     if task.enforcement.replaces:
         wrong = _wrong_as_sent(drawn, task, useful, wrong)
     cost = drawn.op("Mul", drawn.number(task.objective.error_penalty), wrong)
-    if task.ends_on_crossing:
+    if task.enforcement.can_end(task.bound):
         cost = _penalised(drawn, task, useful, cost)
     now = drawn.op("Mul", drawn.number(task.objective.error_penalty), doubt)
     later = drawn.op("Add", drawn.number(task.objective.time_cost), drawn.summed(cost, 2))

@@ -89,6 +89,10 @@ class Enforcement(abc.ABC):
         del useful
         return ()
 
+    def can_end(self, bound: Bound) -> bool:
+        """Whether a release can end the episode by crossing this bound."""
+        return self.ends_on_crossing and bound.crossable
+
     def release_cost(self, objective: Objective, bound: Bound, before: Any, after: Any) -> Any:
         """What a release costs, given whether the bound is reached before and after it."""
         del bound, before, after

@@ -47,11 +47,6 @@ class Task:
         if type(self.horizon) is not int or not 1 <= self.horizon < 2**31:
             raise InputError(f"The horizon must be a whole number of releases, at least one, but is {self.horizon!r}.")
 
-    @property
-    def ends_on_crossing(self) -> bool:
-        """Whether a release can end the episode by crossing the bound."""
-        return self.enforcement.ends_on_crossing and self.bound.crossable
-
     def to_json(self) -> dict[str, Any]:
         """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""
         return {
