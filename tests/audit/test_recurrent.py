@@ -28,7 +28,7 @@ def turning(count, seed=0):
 def fitted():
     """One who was fitted to a third, and then to all: with what it knew after each, and programs compiled so far."""
     attacker, judged, right, programs = Lstm(), turning(1000, seed=1), [], []
-    for count in (500, 1500):
+    for count in (600, 1800):
         attacker.fit(turning(count))
         guess = attacker.posterior(judged).fair_guess("secret")
         right.append(balanced_accuracy(guess, judged.secret))

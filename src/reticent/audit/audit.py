@@ -148,7 +148,7 @@ def _summary(trial: Trial, known: _Known, found: Evidence, observed: _Observed, 
         channels=channel_leakage(model) if model else [],
         leakage=policy_leakage(trusted.secret, model.prior.sum(1), trial.resampler) if trusted and model else None,
         checks=passed,
-        notes=[*known.context.notes, *_rare(subject), *_few_people(trial.people)],
+        notes=[*known.context.notes, *found.notes, *_rare(subject), *_few_people(trial.people)],
     )
 
 

@@ -23,7 +23,7 @@ from reticent.process.process import Process
 from reticent.process.rollout import Episode, simulate
 
 THRESHOLDS = (0.0, 0.5, 0.7, 0.85, 0.95, 0.99)
-EPISODES = 8_192
+EPISODES = 4_096
 # One sensor alone may never make the provider sure enough; more readings than this are no simpler means.
 LONGEST = 50
 

@@ -35,6 +35,7 @@ class Evidence:
         self.learning: list[Learning] = []
         self.exact: Posterior | None = None
         self.highest_exact = 0.0
+        self.notes: list[str] = []
 
     @property
     def whole(self) -> list[Tried]:
@@ -102,6 +103,15 @@ class Evidence:
         attack = Attack(parts[0][0].name, fitted_on, numbers.secret, numbers.useful, None, observer, episodes)
         self.tried.append(Tried(attack, end))
         return attack
+
+    def was_enough(self, parts: Parts, fitted_on: Fitted, episodes: int) -> None:
+        """The last part stands for one who learned from all there is, because more episodes no longer helped."""
+        last = self.tried.pop().attack
+        self.add_fitted(parts, fitted_on)
+        self.notes.append(
+            f"{last.attacker} learned from {episodes:,} episodes: with three times as many as before it gained less "
+            "than half its interval."
+        )
 
     def learned(self, attack: Attack, episodes: int) -> None:
         """A point of the learning curve."""

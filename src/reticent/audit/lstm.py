@@ -1,8 +1,9 @@
 """Recurrent attacker with early stopping on held-out people.
 
-Several seeds are trained at once until none improves on held-out episodes, and the network with the lowest held-out
-loss is kept. An attacker that is fitted again, on more traces, also keeps its earlier networks as candidates, so that
-its learning curve does not fall except by chance. Any number of episodes uses the same compiled program.
+Several seeds are trained at once for a while; then the one with the lowest loss on held-out episodes goes on until it
+no longer improves, and the network with the lowest held-out loss is kept. An attacker that is fitted again, on more
+traces, also keeps its earlier networks as candidates, so that its learning curve does not fall except by chance. Any
+number of episodes uses the same compiled programs.
 """
 
 from collections.abc import Callable
@@ -74,10 +75,10 @@ class Lstm(Attacker):
         best = Candidate(training.initial_networks(self.seed, seen, both), scale, frequencies(both), np.inf)
         possible, *evaluation = _evaluation(judged, best)
         networks, optimiser = best.network, training.optimiser_states(best.network)
-        rng, waited, portion = _rng(self.seed), 0, training.portion_of(seen)
+        rng, waited, portion, seeds = _rng(self.seed), 0, training.portion_of(seen), training.SEEDS
         for done in range(training.BETWEEN, training.updates_of(seen) + 1, training.BETWEEN):
             for _ in range(0, training.BETWEEN, portion):
-                rows = rng.integers(len(seen.sensor), size=(portion, training.SEEDS, training.BATCH))
+                rows = rng.integers(len(seen.sensor), size=(portion, seeds, training.BATCH))
                 networks, optimiser = training.advance(networks, optimiser, possible, seen.take(rows))
             losses = np.asarray(training.losses(networks, possible, *evaluation))
             waited = 0 if losses.min() < best.loss else waited + 1
@@ -89,6 +90,9 @@ class Lstm(Attacker):
                 self.report(done, best.loss)
             if waited >= PATIENCE:
                 break
+            if done == training.UPDATES_OF_ALL_SEEDS:
+                lead, seeds = int(losses.argmin()), 1
+                networks, optimiser = training.only(networks, lead), training.only(optimiser, lead)
         return best
 
 

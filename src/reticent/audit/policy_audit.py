@@ -38,8 +38,10 @@ from reticent.process.source import FromCodes
 # The paper's no-PUT policy releases so many readings.
 OPEN_READINGS = 10
 SIMPLE_READINGS, SIMPLE_EPISODES = (1, 3, 10), 8_192
-SESSIONS, PEOPLE = 10, 4_096
-MISMATCH_EPISODES = 8_192
+SESSIONS, PEOPLE = 10, 2_048
+MISMATCH_EPISODES = 4_096
+# Random traces for the paper's adversary to learn from, at the most.
+RANDOM_EPISODES = 8_192
 FACTORS, SHARES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5), (0.1, 0.2, 0.4)
 NEVER_SURE = jnp.asarray(2.0)
 Change = Callable[[Process], Process]
@@ -115,7 +117,11 @@ def audit_policy(
     tell, seed = options.progress, options.seed
     tell("simulating the policy")
     _, traces = play(task, process, policy, episodes, seed)
-    random = None if options.quick else _open(task, lambda process: process, NoProtection(), episodes // 2, seed + 1)[1]
+    random = (
+        None
+        if options.quick
+        else _open(task, lambda process: process, NoProtection(), min(episodes // 2, RANDOM_EPISODES), seed + 1)[1]
+    )
     audit = audit_traces(traces, task, None, Context(random, True), options)
     tell("simpler policies")
     points, audited = baseline_points(task, seed), _exact(audit)
@@ -195,7 +201,11 @@ def audit_on_recordings(
 
     tell("simulating the policy")
     _, traces = play(task, replaying(process), policy, episodes, seed, own)
-    random = None if options.quick else _open(task, replaying, NoProtection(), episodes, seed + 1, own)[1]
+    random = (
+        None
+        if options.quick
+        else _open(task, replaying, NoProtection(), min(episodes, RANDOM_EPISODES), seed + 1, own)[1]
+    )
     audit = audit_traces(traces, task, None, Context(random, False, notes), options)
     tell("simpler policies")
     points, audited = list(_simple_points(task, replaying, own, seed + 2)), _strongest(audit)

@@ -14,6 +14,8 @@ from reticent.audit.traces import Traces
 from reticent.types import Array
 
 SEEDS, BATCH = 4, 128
+# After so many updates only the seed with the lowest held-out loss goes on: by then it shows which ones got stuck.
+UPDATES_OF_ALL_SEEDS = 300
 # Strong weight decay against overfitting on few episodes.
 LEARNING_RATE, DECAY = 7e-3, 0.5
 # Updates between two evaluations on held-out episodes.
@@ -34,6 +36,11 @@ def initial_networks(seed: int, seen: Sequences, traces: Traces) -> Network:
 def selected(networks: Network, number: int) -> Network:
     """One network of a stack."""
     return jax.tree.map(lambda leaf: leaf[number], networks)
+
+
+def only(stack: Any, number: int) -> Any:
+    """A stack of one: this seed's networks or optimiser state."""
+    return jax.tree.map(lambda leaf: leaf[number : number + 1], stack)
 
 
 def stacked(network: Network) -> Network:

@@ -18,6 +18,9 @@ from reticent.audit.traces import Traces
 
 # Shares of the training episodes in learning curves, and the fewest episodes of a point.
 CURVE, FEWEST_LEARNED = (0.1, 0.3), 20
+# From so many episodes on, an attacker whose last three times as many gained less than half an interval learns from no
+# more. Views of single parts of the traces, of which there are many, are learned from so many at most.
+ENOUGH, MOST_OBSERVED = 5_000, 8_192
 # A quick audit looks at no more.
 QUICK_EPISODES = 4_000
 # Traces to train on, traces to test on.
@@ -83,7 +86,7 @@ class Trial:
             seen, attacks = observer.sees(self.traces), []
             for make in makers:
                 parts = [(make(), seen.take(rows)) for rows in self.splits]
-                _fit(parts, [seen.take(~rows) for rows in self.splits])
+                _fit(parts, [_sample(seen.take(~rows), MOST_OBSERVED, self.options.seed) for rows in self.splits])
                 attacks.append(found.add_part(parts, OWN, observer.name))
             yield max(attacks, key=lambda attack: attack.secret.balanced.value)
 
@@ -92,18 +95,27 @@ class Trial:
         options, learned = self.options, int(np.mean([len(others) for others, _ in folds]))
         makers = panel.quick_panel(options.seed) if options.quick else panel.full_panel(options.seed, options.progress)
         for make in makers:
-            parts = [(make(), own) for _, own in folds]
-            name = parts[0][0].name
-            for share in curve:
-                options.progress(f"{name}: training on {share:.0%} of {WORDS[fitted_on]}")
-                count = max(FEWEST_LEARNED, int(share * learned))
-                _fit(parts, [_sample(others, count, options.seed) for others, _ in folds])
-                found.learned(found.add_part(parts, fitted_on, episodes=count), count)
-            options.progress(f"{name}: training on {WORDS[fitted_on]}")
-            _fit(parts, [others for others, _ in folds])
-            found.add_fitted(parts, fitted_on)
-            if curve:
-                found.learned(found.attacks[-1], learned)
+            self._learn(found, fitted_on, folds, [max(FEWEST_LEARNED, int(share * learned)) for share in curve], make)
+
+    def _learn(self, found: Evidence, fitted_on: Fitted, folds: list[Fold], counts: list[int], make: Make) -> None:
+        """One attacker, from so many episodes and then from all, or until more of them no longer help."""
+        tell, learned = self.options.progress, int(np.mean([len(others) for others, _ in folds]))
+        parts, before = [(make(), own) for _, own in folds], -np.inf
+        name = parts[0][0].name
+        for count in counts:
+            tell(f"{name}: training on {count / learned:.0%} of {WORDS[fitted_on]}")
+            _fit(parts, [_sample(others, count, self.options.seed) for others, _ in folds])
+            attack = found.add_part(parts, fitted_on, episodes=count)
+            found.learned(attack, count)
+            reached = attack.secret.balanced
+            if count >= ENOUGH and reached.value - before < (reached.high - reached.low) / 2:
+                return found.was_enough(parts, fitted_on, count)
+            before = reached.value
+        tell(f"{name}: training on {WORDS[fitted_on]}")
+        _fit(parts, [others for others, _ in folds])
+        found.add_fitted(parts, fitted_on)
+        if counts:
+            found.learned(found.attacks[-1], learned)
 
     def _others(self, source: Traces, rows: Bool[np.ndarray, " N"]) -> Traces:
         """Traces of people who are not tested; without people, all other episodes are of others."""
