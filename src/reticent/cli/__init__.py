@@ -14,6 +14,7 @@ import tyro
 from reticent import __version__
 from reticent.cli.audit import AuditCommand
 from reticent.cli.certify import Certify
+from reticent.cli.configuration import with_configured
 from reticent.cli.data import Data
 from reticent.cli.docs import Docs
 from reticent.cli.evaluate import Evaluate
@@ -62,6 +63,8 @@ def main() -> None:
     if words == ["--version"]:
         print(f"reticent {__version__}")
         return
+    if words[:1] == ["serve"]:
+        words = with_configured(words, Serve.options())
     command = tyro.extras.subcommand_cli_from_dict(
         COMMANDS, prog="reticent", description=DESCRIPTION, args=words, config=(tyro.conf.FlagCreatePairsOff,)
     )

@@ -1,20 +1,20 @@
 """`reticent serve`."""
 
 import contextlib
-import logging
 import os
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from reticent.cli.broker import BrokerOptions
+from reticent.cli.configuration import CONFIG, policy_of
 from reticent.cli.ledger import LEDGER_ENDING
 from reticent.cli.terminal import say_what_is_assumed
 from reticent.errors import InputError
@@ -22,6 +22,7 @@ from reticent.errors import InputError
 if TYPE_CHECKING:
     from reticent.gateway.mqtt import Broker
     from reticent.gateway.service import Gateway
+    from reticent.gateway.systemd import Systemd
 
 PAGE_TOKEN = "RETICENT_PAGE_TOKEN"
 
@@ -51,24 +52,47 @@ class Serve:
     """Serve a page that shows the gateway live, on port 8470 or this one."""
     page_host: str = "127.0.0.1"
     """Address to serve the page on. Any other than this machine's own needs the token that is printed."""
+    metrics: Annotated[tuple[int, ...] | None, arg(metavar="[PORT]")] = None
+    """Serve /metrics for Prometheus, /healthz and /readyz, on port 9470 or this one."""
+    metrics_host: str = "127.0.0.1"
+    """Address to serve the metrics on."""
+    log_format: Literal["text", "json"] = "text"
+    """Logs on standard error as lines for people, or as one JSON object per line."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Log from this level on."""
+    config: Path | None = None
+    """A TOML file with any of these options, by their names; what the command line says wins."""
+    check: bool = False
+    """Check policy, ledger and options, and end."""
     demo: bool = False
     """Run a made-up problem with simulated visitors and a temporary ledger."""
 
+    @classmethod
+    def options(cls) -> frozenset[str]:
+        """The names of all options that a configuration may set."""
+        names = [each.name for kind in (cls, BrokerOptions) for each in fields(kind)]
+        return frozenset(name.replace("_", "-") for name in names) - {"policy", "mqtt", CONFIG}
+
     def run(self) -> None:
         """Serve until the input ends, the page's stop button, SIGTERM or Ctrl-C."""
+        if self.policy is None and self.config is not None and not self.demo:
+            return replace(self, policy=policy_of(self.config, self.options()), config=None).run()
+        from reticent.gateway.logs import log_to_stderr
+        from reticent.gateway.systemd import Systemd
+
         self._check()
         broker = self.mqtt.settings() if self.on == "mqtt" else None
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+        log_to_stderr(self.log_format, self.log_level)
         with self._gateway() as gateway, contextlib.ExitStack() as open_things:
-            if self.page is not None:
-                from reticent.gateway.page import Page
-
-                page = Page(gateway, self.page_host, *self.page, token=os.environ.get(PAGE_TOKEN))
-                open_things.callback(page.close)
-                print(f"reticent: look at {page.address}", file=sys.stderr, flush=True)
-            ending = Ending()
-            open_things.enter_context(ending)
+            if self.check:
+                print(f"reticent: ready to serve policy {gateway.runtime.digest[:12]}.", file=sys.stderr)
+                return
+            self._show(gateway, open_things)
+            systemd = Systemd()
+            ending = open_things.enter_context(Ending(systemd))
+            systemd.ready(f"Serves policy {gateway.runtime.digest[:12]}")
             self._serve(gateway, ending, broker)
+            systemd.stopping()
             counters = ", ".join(f"{name} {count:,}" for name, count in gateway.counters.items() if count)
             print(f"reticent: ended; {counters or 'nothing came'}.", file=sys.stderr)
 
@@ -77,8 +101,9 @@ class Serve:
             raise InputError("Give either a policy file or --demo.")
         if self.demo and (self.ledger or self.on == "mqtt"):
             raise InputError("--demo has its own ledger and sensors: leave out --ledger and --on.")
-        if self.page is not None and len(self.page) > 1:
-            raise InputError("--page takes one port.")
+        for name, ports in (("page", self.page), ("metrics", self.metrics)):
+            if ports is not None and len(ports) > 1:
+                raise InputError(f"--{name} takes one port.")
         if self.home_assistant and self.on != "mqtt":
             raise InputError("--home-assistant needs --on mqtt.")
 
@@ -109,6 +134,24 @@ class Serve:
                 print(f"reticent: the ledger is {where}\nreticent: {ASSUMPTION}", file=sys.stderr, flush=True)
                 yield Gateway(runtime, ledger, settings)
 
+    def _show(self, gateway: "Gateway", open_things: contextlib.ExitStack) -> None:
+        """Serve the page and the metrics, where they are asked for, until `open_things` are closed."""
+        if self.page is not None:
+            from reticent.gateway.page import Page
+
+            page = Page(gateway, self.page_host, *self.page, token=os.environ.get(PAGE_TOKEN))
+            open_things.callback(page.close)
+            print(f"reticent: look at {page.address}", file=sys.stderr, flush=True)
+        if self.metrics is not None:
+            try:
+                from reticent.gateway.health import Health
+            except ImportError as error:
+                raise InputError("--metrics needs a package: pip install 'reticent[metrics]'.") from error
+
+            health = Health(gateway, self.metrics_host, *self.metrics)
+            open_things.callback(health.close)
+            print(f"reticent: metrics are on {self.metrics_host}:{health.port}/metrics", file=sys.stderr, flush=True)
+
     def _serve(self, gateway: "Gateway", ending: "Ending", broker: "Broker | None") -> None:
         if broker is not None:
             import asyncio
@@ -116,17 +159,17 @@ class Serve:
             from reticent.gateway.mqtt import MqttService
 
             service = MqttService(gateway, broker, self.home_assistant)
-            return asyncio.run(service.serve(lambda: ending.asked))
+            return asyncio.run(service.serve(ending))
         from reticent.gateway.stdio import serve_stdio
 
         if not self.demo:
-            return serve_stdio(gateway, sys.stdin.fileno(), sys.stdout.fileno(), lambda: ending.asked)
+            return serve_stdio(gateway, sys.stdin.fileno(), sys.stdout.fileno(), ending)
         from reticent.gateway.demo import Visitors
 
         # Takes about a second: in a thread, so that the demo starts at once.
         threading.Thread(target=_tell_of_visitors, name="forecast", daemon=True).start()
         with contextlib.closing(Visitors(gateway)) as visitors:
-            return serve_stdio(gateway, visitors.readings, sys.stdout.fileno(), lambda: ending.asked)
+            return serve_stdio(gateway, visitors.readings, sys.stdout.fileno(), ending)
 
 
 def _tell_of_visitors() -> None:
@@ -142,11 +185,18 @@ def _tell_of_visitors() -> None:
 
 
 class Ending(contextlib.AbstractContextManager["Ending"]):
-    """The first SIGTERM or Ctrl-C asks for an orderly end; the second interrupts at once."""
+    """The first SIGTERM or Ctrl-C asks for an orderly end; the second interrupts at once.
 
-    def __init__(self) -> None:
-        self.asked = False
+    Services call it in every turn of their loop, which the service manager is told: whether it is time to end.
+    """
+
+    def __init__(self, systemd: "Systemd") -> None:
+        self.asked, self._systemd = False, systemd
         self._before = {each: signal.signal(each, self._ask) for each in (signal.SIGTERM, signal.SIGINT)}
+
+    def __call__(self) -> bool:
+        self._systemd.turned()
+        return self.asked
 
     def __exit__(self, *_: object) -> None:
         for each, handler in self._before.items():

@@ -42,6 +42,11 @@ class Troubles:
         return kind in self._now
 
     @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of trouble that there is."""
+        return frozenset(self._now)
+
+    @property
     def all_but_ledger_right(self) -> bool:
         """Whether there is no trouble, except perhaps with the ledger: whether that is over is tried by using it."""
         return not self._now.keys() - {"ledger"}

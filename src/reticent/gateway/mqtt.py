@@ -83,6 +83,9 @@ class Broker:
         return client
 
 
+# Whether a gateway is connected: retained, so that who comes later knows.
+ONLINE, OFFLINE = b"online", b"offline"
+
 DROPPED: dict[Reason, str] = {
     "oversized": f"a message is longer than {LONGEST_MESSAGE} bytes",
     "overflow": "readings come faster than they are handled",
@@ -123,6 +126,7 @@ class MqttService:
         self._inbox = Inbox(LARGEST_QUEUE)
         # Before connecting again: it grows until something gets through.
         self._wait = FIRST_WAIT
+        self._presence = f"{broker.out_topic}-gateway/{socket.gethostname()}"
 
     async def serve(self, ended: Callable[[], bool]) -> None:
         """Until it is time to end, or the gateway is stopped; reconnects for as long as that takes."""
@@ -131,8 +135,10 @@ class MqttService:
                 try:
                     async with self._client() as client:
                         await self._subscribe(client)
+                        await client.publish(self._presence, ONLINE, 1, True)
                         self._gateway.report("broker", None)
                         await self._work(client, ended)
+                        await client.publish(self._presence, OFFLINE, 1, True)
                 except aiomqtt.MqttError as error:
                     self._gateway.report("broker", self._sentence(error))
                     self._inbox.empty_out(LARGEST_QUEUE)
@@ -145,7 +151,9 @@ class MqttService:
     def _client(self) -> aiomqtt.Client:
         try:
             # The client calls this to make its queue: it gets the one that outlives connections.
-            return self._broker.client(queue_type=lambda maxsize: self._inbox)
+            # The broker publishes the will once it has lost the gateway.
+            will = aiomqtt.Will(self._presence, OFFLINE, 1, True)
+            return self._broker.client(queue_type=lambda maxsize: self._inbox, will=will)
         except InputError as error:
             # The certificate was fine at the start, so it is waited for like the broker.
             raise aiomqtt.MqttError(str(error)) from error

@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -203,10 +204,13 @@ class Runtime:
         """Whether something else may be sent in place of a reading."""
         return self.rules.enforcement.replaces
 
-    def budget_left(self, standing: Standing) -> float:
-        """Share of the way from the first standing to the bound that is left; all of it where there is no bound."""
-        at_first, now = float(self.bound.used(self.first())), float(self.bound.used(standing))
-        return min(max((1 - now) / (1 - at_first), 0.0), 1.0)
+    def budget_left(self, known: Knowledge) -> Any:
+        """Share of the way from the first standing to the bound that is left; all of it where there is no bound.
+
+        Of one standing or, where `known` holds arrays [N S U] and [N], of many.
+        """
+        at_first = self.bound.used(self.first())
+        return np.clip((1 - self.bound.used(known)) / (1 - at_first), 0.0, 1.0)
 
     def over(self, standing: Standing) -> bool:
         """Whether the bound is reached."""

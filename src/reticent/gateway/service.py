@@ -9,12 +9,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reticent.errors import InputError
 from reticent.gateway.batch import Batch
+from reticent.gateway.census import Census, census
 from reticent.gateway.decider import Decider
 from reticent.gateway.entry import STOP
 from reticent.gateway.events import Event, Events
@@ -32,6 +34,16 @@ from reticent.gateway.subjects import Subjects
 from reticent.gateway.turns import Turns
 from reticent.gateway.view import SHOWN_SUBJECTS, View
 from reticent.gateway.writer import BatchWriter
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is counted of a gateway at one moment; `undelivered` releases are on disk, and nobody has confirmed them."""
+
+    counters: dict[str, int]
+    troubles: frozenset[Kind]
+    census: Census
+    undelivered: int
 
 
 class Gateway:
@@ -66,6 +78,7 @@ class Gateway:
         self._writer = BatchWriter(ledger, self._subjects, self._troubles, clock())
         self._outbox = Outbox(ledger, self._events, self.counters)
         self._view = View(runtime)
+        self._turned = time.monotonic()
 
     def _new_decider(self, ledger: Ledger, turns: Turns) -> Decider:
         return Decider(
@@ -96,6 +109,11 @@ class Gateway:
         """Whether every message must have a time: on a shared ledger only that tells a repeated reading, which may
         have come to another gateway, from a new one."""
         return self._ledger.shared
+
+    @property
+    def seconds_since_turn(self) -> float:
+        """How long ago its thread was last seen at work, or at rest."""
+        return time.monotonic() - self._turned
 
     @property
     def stopped(self) -> bool:
@@ -130,6 +148,7 @@ class Gateway:
 
     def handle(self, messages: Sequence[Message]) -> list[Outgoing]:
         """Decide, write all entries in one transaction, and return what is on disk and may leave now."""
+        self._turned = started = time.monotonic()
         with self._lock:
             self.counters["received"] += len(messages)
             batch = Batch(self._clock())
@@ -144,6 +163,8 @@ class Gateway:
             undecided: list[Outcome] = ["trouble"] * (len(messages) - len(batch.outcomes))
             self._outcomes.count([*batch.outcomes, *undecided])
             self._subjects.forget_oldest()
+            if messages:
+                self._events.tell({"kind": "batch", "seconds": time.monotonic() - started})
             return sent
 
     def _handled(self, messages: Sequence[Message], batch: Batch) -> list[Outgoing]:
@@ -166,6 +187,7 @@ class Gateway:
 
     def remember(self) -> None:
         """Write a pause or its end to the ledger, and take over what others wrote."""
+        self._turned = time.monotonic()
         with self._lock:
             try:
                 self._pause.synchronise(())
@@ -198,6 +220,12 @@ class Gateway:
                 "subjects": [self._view.line(name, state) for name, state in heard],
                 "chosen": self._view.subject(subject, chosen.state) if subject and chosen and chosen.state else None,
             }
+
+    def status(self) -> Status:
+        """Counts, troubles and a census of the subjects in memory."""
+        with self._lock:
+            states = [known.state for known in self._subjects.known() if known.state]
+            return Status(dict(self.counters), self._troubles.kinds, census(self.runtime, states), len(self._outbox))
 
     def look(self, subject: str) -> dict[str, Any] | None:
         """What the provider knows of a subject, as in the list of `snapshot`, if it is in memory."""

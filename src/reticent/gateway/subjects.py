@@ -1,6 +1,7 @@
 """The subjects in memory: the state of each, and which messages came last. Bounded in number and size."""
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from reticent.gateway.drift import Tally
@@ -103,6 +104,10 @@ class Subjects:
         """At most `most` subjects, the most recently heard first."""
         names = reversed(self._known)
         return [(name, self._known[name]) for name, _ in zip(names, range(most), strict=False)]
+
+    def known(self) -> Iterable[Subject]:
+        """All subjects in memory."""
+        return self._known.values()
 
     def get(self, name: str) -> Subject | None:
         """The subject of this name, if it is in memory."""
