@@ -34,7 +34,7 @@ def test_the_channel_is_found_again():
     # Which centre became which code is chance: the reading 1.0 is found again by its code.
     one = codebook.codes(np.ones((1, 2, 1)))[0]
     for sensor in range(2):
-        law = counted(STREAMS, codebook.codes(STREAMS.values), (2, 2))[sensor, :, :, one[sensor]]
+        law = counted(STREAMS, codebook.codes(STREAMS.values), np.ones((2, 2), bool))[sensor, :, :, one[sensor]]
         # 6,000 readings per pair: four standard errors are .026; smoothing draws at most .05 of the way to the mean.
         assert np.allclose(law, MODEL.channel[sensor, :, :, 1], atol=0.05)
     # Independent readings need no tempering.
@@ -63,7 +63,7 @@ def test_flattening_keeps_laws_and_draws_them_together():
 
 def test_a_code_that_nobody_gave_is_not_impossible():
     codes = np.zeros((len(STREAMS.person), 2), int)
-    assert (counted(STREAMS, codes, (3, 3)) > 0).all()
+    assert (counted(STREAMS, codes, np.ones((2, 3), bool)) > 0).all()
 
 
 def test_the_codebook_survives_the_problem_file(tmp_path):
