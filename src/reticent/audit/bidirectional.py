@@ -21,8 +21,8 @@ from reticent.types import Array, PRNGKey, Scalar
 # Episodes are read in pieces of so many steps; the outer quarters only tell what came before and after.
 STEPS = 128
 MARGIN = STEPS // 4
-BATCH, UPDATES, BETWEEN, PATIENCE = 64, 600, 25, 6
-LEARNING_RATE, DECAY = 5e-3, 0.05
+BATCH, UPDATES, BETWEEN, PATIENCE = 64, 600, 25, 4
+LEARNING_RATE, DECAY = 2e-3, 0.5
 HELD_OUT = 0.2
 PIECES_AT_ONCE = 256
 SURE = 6.0
