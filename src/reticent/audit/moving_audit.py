@@ -80,7 +80,7 @@ def audit_moving(
     for make in _panel(options):
         options.progress(f"{make().name}: training")
         found.add(make().name, OWN, _learned(make, traces, splits))
-    sure = justified({name: said.secret for name, said in found.beliefs.items()}, subject.secret, found.resampler)
+    sure = justified({name: said.secret for name, said in found.beliefs.items()}, subject, found.resampler)
     if claimed is not None and unit.max() + 1 >= ENOUGH_PEOPLE:
         checks.append(_not_refuted(sure, claimed))
     return _summary(found, sure, checks, splits, notes)
@@ -156,7 +156,7 @@ def _in_hindsight(smoother: Smoother, found: _Found, limit: float) -> Check:
 def _not_refuted(sure: Justified, limit: float) -> Check:
     """If no belief reaches L, nobody is right in L of any moments that can be told by what was released."""
     where = (
-        f"{sure.attacker} is right in {percent(sure.right)} of the {100 * sure.share:.2g} % of moments where it "
+        f"{sure.attacker} is right in {percent(sure.right)} of the {100 * sure.share:.3g} % of moments where it "
         f"believes {sure.threshold:.2f} or more"
     )
     if sure.right.low >= limit:

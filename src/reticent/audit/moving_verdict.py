@@ -110,7 +110,7 @@ def _outcome(audit: MovingAudit) -> str:
 def _confidence(sure: Justified) -> str:
     return (
         f"The largest confidence in the secret of a moment that any of them justifies: {percent(sure.right)}. So often "
-        f"is {sure.attacker} right in the {100 * sure.share:.2g} % of moments where it believes at least "
+        f"is {sure.attacker} right in the {100 * sure.share:.3g} % of moments where it believes at least "
         f"{sure.threshold:.2f}."
     )
 
