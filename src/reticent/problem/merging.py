@@ -10,6 +10,8 @@ MARGIN, SHARE = 1e-4, 0.2
 # Of a pair that moves: the share of the way to theta that one release may use up, but at least a step, and how near to
 # the limit it may lead.
 PACE, STEP, CLOSEST = 0.3, 1e-9, 1e-6
+# So far below the limit the posteriors of a past moment must be to be forgotten: more than rounding adds up to.
+RETIRED = 1e-9
 # With the confidence this near to the bound nothing is released: rounding could bridge the rest.
 NEAREST = 1e-9
 # Share of every reading that is spread over the merged symbols where rounding alone makes one of them unsafe.
