@@ -94,7 +94,6 @@ def test_few_slots_cost_silence_and_never_the_promise(seed, slots):
 
 def test_after_silence_something_may_be_sent_again():
     model = replace(random_chain(0, sensors=2, useful=2, symbols=4), prior=np.full((2, 2), 0.25)).moving(INDEPENDENT)
-    rules = MonitoringRules(Monitoring(model, Confidence(0.8)))
     few = MonitoringRules(Monitoring(model, Confidence(0.8), slots=3))
     told, states = play(few, 300, 0, eager=1.0)
     missed = [bool(state.moments.missed.any()) for state in states]
