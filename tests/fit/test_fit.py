@@ -12,7 +12,7 @@ from reticent.fit.calibration import calibration_error
 from reticent.fit.codes import counted
 from reticent.fit.model import fit_model
 from reticent.fit.prior import prior_of
-from reticent.fit.tempering import tempered
+from reticent.fit.tempering import tempered, tempered_in_parts
 from reticent.gateway.readings import Encoder
 from reticent.problem.codebook import Codebook
 from reticent.problem.model import Model, read_problem
@@ -59,6 +59,19 @@ def test_flattening_keeps_laws_and_draws_them_together():
     flat = tempered(MODEL.channel, 0.3, 0.2)
     assert np.allclose(flat.sum(-1), 1)
     assert np.ptp(flat, axis=(1, 2)).max() < np.ptp(MODEL.channel, axis=(1, 2)).max()
+
+
+def test_parts_are_tempered_alone():
+    prior = np.array([[0.5, 0.2], [0.1, 0.2]])
+    assert np.allclose(tempered_in_parts(MODEL.channel, prior, 1.0, 1.0), MODEL.channel)
+    # One power for both parts is one power of the whole.
+    assert np.allclose(tempered_in_parts(MODEL.channel, prior, 0.3, 0.3), tempered(MODEL.channel, 0.3, None))
+    blind = tempered_in_parts(MODEL.channel, prior, 1.0, 0.0)
+    assert np.allclose(blind[:, 0], blind[:, 1])
+    # By hand: what the first sensor says of the first useful value, whichever secret.
+    assert blind[0, 0, 0] == pytest.approx((5 * MODEL.channel[0, 0, 0] + MODEL.channel[0, 1, 0]) / 6)
+    rare = np.concatenate([MODEL.channel, np.zeros((2, 2, 2, 1))], axis=3)
+    assert (tempered_in_parts(rare, np.array([[0.5, 0.0], [0.5, 0.0]]), 0.5, 0.2)[..., 2] == 0).all()
 
 
 def test_a_code_that_nobody_gave_is_not_impossible():

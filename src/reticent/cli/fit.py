@@ -97,7 +97,11 @@ class Fit:
         elif read.changes is not None:
             print(read.changes.sentence())
         clip = "" if found["clip"] is None else f", clipped at {found['clip']:g} nat a reading"
-        print(f"Likelihoods to the power {found['power']:g}{clip}: the lowest loss on people left out, one by one.")
+        own = found["secret_power"]
+        part = "" if own is None else f", and {own:g} of what tells the secret beside the useful value"
+        print(
+            f"Likelihoods to the power {found['power']:g}{clip}{part}: the lowest loss on people left out one by one."
+        )
         print(
             f"Loss {found['plain_loss']:.3f} -> {found['loss']:.3f} nats; calibration error of the confidence in the "
             f"secret {found['plain_calibration_error']:.3f} -> {found['calibration_error']:.3f} (estimates)."

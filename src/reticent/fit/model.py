@@ -12,7 +12,7 @@ from reticent.data.trajectories import Trajectories, trajectories
 from reticent.errors import InputError
 from reticent.fit.codes import counted, make_codebook
 from reticent.fit.prior import check_prior
-from reticent.fit.tempering import chosen_tempering, tempered
+from reticent.fit.tempering import chosen_tempering
 from reticent.fit.transition import fit_transition
 from reticent.problem.model import Model
 
@@ -46,7 +46,7 @@ def fit_model(
     moving = recorded.changes is not None and recorded.changes.some and not static
     lives = trajectories(recorded, coded, step) if moving else None
     tempering = chosen_tempering(recorded, coded, codebook.owned, prior, seed, lives)
-    channel = tempered(counted(recorded, coded, codebook.owned), tempering.power, tempering.clip)
+    channel = tempering.applied(counted(recorded, coded, codebook.owned), prior)
     names = recorded.secrets, recorded.useful_values, recorded.sensors, codebook.symbols
     fitted = {
         "codebook": codebook.to_json(),

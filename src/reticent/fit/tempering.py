@@ -6,7 +6,10 @@ tempered towards the law m(z) of all pairs together,
     q_rho(z | s, u)  proportional to  m(z) (q(z | s, u) / m(z))^rho,
 
 with the power rho (and a clip of the logarithm of the ratio) whose beliefs had the lowest loss on people who were left
-out of the fit, one after the other.
+out of the fit, one after the other. Where the pair moves, what tells the useful value and what tells the secret beside
+it resemble their past for different times, and have a power each:
+
+    q(z | s, u)  proportional to  m(z) (q(z | u) / m(z))^rho (q(z | s, u) / q(z | u))^rho_S.
 """
 
 from dataclasses import dataclass
@@ -23,6 +26,8 @@ from reticent.fit.codes import counted
 from reticent.fit.transition import fit_transition
 
 POWERS, CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), (None, 1.0, 0.5)
+# Of a pair that moves: readings of hours resemble each other more than ten in a row do.
+PART_POWERS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 # Random releases of each left-out person that judge the powers.
 JUDGED_EPISODES, JUDGED_READINGS = 2000, 10
 # Of trajectories, which last longer: so many parts of so many steps.
@@ -32,7 +37,7 @@ JUDGED_STRETCHES, JUDGED_STEPS = 100, 240
 @dataclass(frozen=True)
 class Tempering:
     """The power and the clip that were chosen, the held-out loss (nats per belief) and calibration error with them,
-    and both without."""
+    and both without. `secret_power` is that of the secret beside the useful value; None: one power for both."""
 
     power: float
     clip: float | None
@@ -40,6 +45,33 @@ class Tempering:
     calibration_error: float
     plain_loss: float
     plain_calibration_error: float
+    secret_power: float | None = None
+
+    def applied(
+        self, channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"]
+    ) -> Float[np.ndarray, "A S U Z"]:
+        """The channel, tempered so."""
+        return Option(self.power, self.clip, self.secret_power).applied(channel, prior)
+
+
+class Option(NamedTuple):
+    """A way of tempering that is tried."""
+
+    power: float
+    clip: float | None
+    secret_power: float | None = None
+
+    def applied(
+        self, channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"]
+    ) -> Float[np.ndarray, "A S U Z"]:
+        """The channel, tempered so."""
+        if self.secret_power is None:
+            return tempered(channel, self.power, self.clip)
+        return tempered_in_parts(channel, prior, self.power, self.secret_power)
+
+
+STATIC = [Option(*each) for each in product(POWERS, CLIPS)]
+MOVING = [Option(power, None, own) for power, own in product(PART_POWERS, PART_POWERS) if own <= power]
 
 
 def tempered(channel: Float[np.ndarray, "A S U Z"], power: float, clip: float | None) -> Float[np.ndarray, "A S U Z"]:
@@ -51,6 +83,22 @@ def tempered(channel: Float[np.ndarray, "A S U Z"], power: float, clip: float | 
     return law / law.sum(-1, keepdims=True)
 
 
+def tempered_in_parts(
+    channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"], power: float, secret_power: float
+) -> Float[np.ndarray, "A S U Z"]:
+    """The laws of each useful value drawn towards what all have in common, and those of its secrets towards it."""
+    together = channel.mean((1, 2), keepdims=True)
+    # Of a useful value that cannot be, all secrets alike.
+    given = np.where(prior.sum(0) > 0, prior, 1.0)
+    by_useful = np.einsum("su,asuz->auz", given / given.sum(0), channel)[:, None]
+    told, beside = (
+        np.log(np.divide(over, under, out=np.ones(np.broadcast(over, under).shape), where=under > 0))
+        for over, under in ((by_useful, together), (channel, by_useful))
+    )
+    law = together * np.exp(power * told + secret_power * beside)
+    return law / law.sum(-1, keepdims=True)
+
+
 def chosen_tempering(
     recorded: Readings,
     codes: Int[np.ndarray, "N A"],
@@ -59,13 +107,13 @@ def chosen_tempering(
     seed: int,
     lives: Trajectories | None = None,
 ) -> Tempering:
-    """The power and clip of the lowest mean loss over left-out people. The codebook, which gave the codes, knows no
-    labels: it is of all.
+    """The option of the lowest mean loss over left-out people. The codebook, which gave the codes, knows no labels: it
+    is of all.
 
     Where the pair moves, `lives` says how, and beliefs are judged over hours of steps in place of a few readings.
     """
     rng = np.random.default_rng(seed)
-    options = list(product(POWERS, CLIPS))
+    options = STATIC if lives is None else MOVING
     losses, confidences, rights = [], [], []
     people = np.unique(recorded.person).tolist()
     for person in people:
@@ -76,16 +124,24 @@ def chosen_tempering(
         else:
             transition, judged = fit_transition(lives.of(rest), prior), _random_stretches(lives.of([person]), rng)
         loss, confidence, right = zip(
-            *(_judge(prior, tempered(channel, *option), transition, judged) for option in options), strict=True
+            *(_judge(prior, option.applied(channel, prior), transition, judged) for option in options), strict=True
         )
         for found, column in ((loss, losses), (confidence, confidences), (right, rights)):
             column.append(found)
     # All left-out people together: one person's secret is often the same all along, so that one cannot be calibrated.
     loss = np.mean(losses, 0)
     error = [calibration_error(*pair) for pair in zip(*(_pooled(x) for x in (confidences, rights)), strict=True)]
-    best, plain = int(loss.argmin()), options.index((1.0, None))
-    numbers = [float(x) for x in (loss[best], error[best], loss[plain], error[plain])]
-    return Tempering(*options[best], *numbers)
+    # The first option trusts the counts as they are.
+    best, plain = int(loss.argmin()), 0
+    return Tempering(
+        power=options[best].power,
+        clip=options[best].clip,
+        loss=float(loss[best]),
+        calibration_error=error[best],
+        plain_loss=float(loss[plain]),
+        plain_calibration_error=error[plain],
+        secret_power=options[best].secret_power,
+    )
 
 
 class Released(NamedTuple):
