@@ -16,6 +16,7 @@ SOLVED = ("problem", "belief", "guard", "process", "policy")
 PLAYED = (*SOLVED, "evaluate")
 TRAINED = (*SOLVED, "solve/actor_critic.py", "solve/returns.py")
 ITERATED = (*PLAYED, "solve/value_iteration.py", "solve/bellman.py")
+ONGOING = (*SOLVED, "evaluate/monitoring.py")
 CERTIFIED = (*ITERATED, "solve/certificate.py", "solve/dual.py", "solve/refine.py")
 RECORDED = (*TRAINED, "data", "fit", "audit", "study/recordings.py")
 SERVED = ("problem", "belief", "guard", "policy", "gateway")
@@ -57,6 +58,8 @@ BENCHMARKS = (
     Benchmark("decisions", "One decision of the compiled policy", "speed:decisions", SOLVED),
     Benchmark("throughput", "Training throughput by enforcement", "speed:throughput", TRAINED),
     Benchmark("guarantee", "The guarantee", "guarantee:guarantee", (*ITERATED, *TRAINED, "solve/baselines.py")),
+    Benchmark("moving-promise", "A secret that moves: the promise", "moving:promise", ONGOING),
+    Benchmark("moving-price", "A secret that moves: what the guard costs", "moving:price", (*ONGOING, *TRAINED[5:])),
     Benchmark("certificate", "Certified gaps", "certificate:large", CERTIFIED),
     Benchmark(
         "certificate-tiny",

@@ -21,3 +21,12 @@ def random_model(seed: int, sensors=2, secrets=2, useful=2, symbols=2, sparse=Fa
         sensors=tuple(f"a{i}" for i in range(sensors)),
         symbols=tuple(f"z{i}" for i in range(symbols)),
     )
+
+
+def random_chain(seed: int, stays: float = 0.7, **sizes) -> Model:
+    """The same with a pair that moves: it stays with about this probability, else it goes anywhere."""
+    model = random_model(seed, **sizes)
+    pairs = model.prior.size
+    elsewhere = np.random.default_rng([seed, 1]).dirichlet(np.ones(pairs), pairs)
+    moves = stays * np.eye(pairs) + (1 - stays) * elsewhere
+    return model.moving(moves.reshape(model.prior.shape * 2))

@@ -21,7 +21,7 @@ MAY_READ = {
     "guard": BASE | {"problem", "belief"},
     "process": BASE | {"problem", "belief", "guard", "data"},
     "policy": BASE | {"problem", "belief", "guard", "process"},
-    "evaluate": BASE | {"process", "policy"},
+    "evaluate": BASE | {"belief", "process", "policy"},
     "solve": BASE | {"problem", "belief", "guard", "process", "policy", "evaluate"},
     "audit": BASE | {"problem", "belief", "data", "fit", "process", "policy", "evaluate"},
     "gym": BASE | {"problem", "belief", "data", "fit", "process", "policy"},

@@ -366,10 +366,20 @@ def test_labels_that_change_and_sensors_with_few_values_from_table_to_gateway(ru
     assert code == 0
     assert "3 people, 1,440 samples" in out
     # Of 3 x 479 s the secret changes 2 x 3 times, the useful value 3 x 11 times.
+    # Of 959 s in company 4 stays ended, of 478 s alone 2; the useful value ends its stays 18 and 15 times.
+    assert "secret: company 4 min (4 ends in 16 min); alone 3.98 min (2 ends in 7.97 min)." in " ".join(out.split())
     changes = "the secret changes every 3.99 min and the useful value changes every 43.5 s"
-    assert changes in " ".join(out.split())
     assert json.loads(run("data", "describe", *home, "--json")[1])["changes_per_second"]["secret"] == 6 / 1437
-    code, out, _ = run("fit", *home, "--window", 0, "--codes", 6, "-o", "home.json")
+    code, out, _ = run("fit", *home, "--codes", 6, "-o", "moving.json")
+    assert code == 0
+    assert "Transition per step of 1 s, every person counted alike" in out
+    assert "Next: `reticent docs moving`." in out
+    moving = read_problem("moving.json")
+    assert moving.fitted is not None
+    assert (moving.moves, moving.fitted["step"], "changes_per_second" in moving.fitted) == (True, 1.0, False)
+    code, _, err = run("fit", *home, "--static", "--step", 2, "-o", "none.json")
+    assert "with --static it stays" in err
+    code, out, _ = run("fit", *home, "--static", "--window", 0, "--codes", 6, "-o", "home.json")
     assert code == 0
     assert "Sensors with fewer different readings than 6 have one code for each: door 2." in out
     # By hand: (1/2 + 2 x 1/3) / 3, (1/2 + 2 x 1/6) / 3, (2 x 1/6) / 3 and (2 x 1/3) / 3.
@@ -380,7 +390,7 @@ def test_labels_that_change_and_sensors_with_few_values_from_table_to_gateway(ru
     model = read_problem("home.json")
     assert model.fitted is not None
     assert (model.fitted["prior"], model.fitted["changes_per_second"]["secret"]) == ("recorded", 6 / 1437)
-    code, out, _ = run("fit", *home, "--window", 0, "--codes", 6, "--prior", "uniform", "-o", "even.json", "--json")
+    code, out, _ = run("fit", *home, "--static", "--codes", 6, "--prior", "uniform", "-o", "even.json", "--json")
     assert json.loads(out)["prior"]["alone"] == {"idle": 0.25, "cooks": 0.25}
     code, _, err = run("fit", *home, "--window", 0.5, "-o", "none.json")
     assert "Take --window 2 or more" in err

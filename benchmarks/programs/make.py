@@ -30,8 +30,8 @@ def make(kind: str, file: str) -> None:
     @jax.jit
     @jax.vmap
     def programs(belief):
-        safety = Safety(Joint(belief, channel), limits)
-        excess = safety.readings.secret - safety.theta[:, None, None] * safety.readings.law[None]
+        safety = Safety.of(Joint(belief, channel), limits)
+        excess = safety.rows.event - safety.rows.theta[:, None, None] * safety.rows.law
         cost = _last_cost(enforcement, safety)
         return cost.swapaxes(0, 1), excess.swapaxes(0, 1), (excess < 0).all(0)
 

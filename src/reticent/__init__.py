@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent.errors import InputError
     from reticent.evaluate.evaluation import Evaluation
+    from reticent.evaluate.monitoring import Monitored, monitor
     from reticent.fit.table import fit
+    from reticent.guard.quadratic import QuadraticKernels
     from reticent.policy.contracts import check_model, check_policy, check_process
     from reticent.policy.heuristics import OneStepLookahead
+    from reticent.policy.ongoing import CheapestStep
     from reticent.policy.policy import Policy
     from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, PosteriorBound, Unbounded
     from reticent.problem.enforcement import (
@@ -29,9 +32,11 @@ if TYPE_CHECKING:
         Withhold,
     )
     from reticent.problem.model import Model, read_problem
+    from reticent.problem.monitoring import Monitoring
     from reticent.problem.objective import Objective
     from reticent.problem.synthetic import synthetic
     from reticent.problem.task import Task
+    from reticent.process.ongoing import OngoingProcess
     from reticent.process.process import Process
     from reticent.solution.solution import Solution
     from reticent.solution.solve import load, solve
@@ -45,6 +50,7 @@ _HOME = {
     "Bound": "problem.bound",
     "Bracket": "solve.lattice",
     "Certificate": "solve.certificate",
+    "CheapestStep": "policy.ongoing",
     "Coarsen": "problem.enforcement",
     "Confidence": "problem.bound",
     "Enforcement": "problem.enforcement",
@@ -55,14 +61,18 @@ _HOME = {
     "Lagrangian": "problem.enforcement",
     "Mask": "problem.enforcement",
     "Model": "problem.model",
+    "Monitored": "evaluate.monitoring",
+    "Monitoring": "problem.monitoring",
     "Objective": "problem.objective",
     "OneStepLookahead": "policy.heuristics",
+    "OngoingProcess": "process.ongoing",
     "PaperCost": "problem.enforcement",
     "Penalty": "problem.enforcement",
     "Policy": "policy.policy",
     "PosteriorBound": "problem.bound",
     "Process": "process.process",
     "Promise": "problem.enforcement",
+    "QuadraticKernels": "guard.quadratic",
     "Solution": "solution.solution",
     "Task": "problem.task",
     "Unbounded": "problem.bound",
@@ -73,6 +83,7 @@ _HOME = {
     "check_process": "policy.contracts",
     "fit": "fit.table",
     "load": "solution.solve",
+    "monitor": "evaluate.monitoring",
     "read_problem": "problem.model",
     "solve": "solution.solve",
     "synthetic": "problem.synthetic",
@@ -83,6 +94,7 @@ __all__ = [
     "Bound",
     "Bracket",
     "Certificate",
+    "CheapestStep",
     "Coarsen",
     "Confidence",
     "Enforcement",
@@ -93,14 +105,18 @@ __all__ = [
     "Lagrangian",
     "Mask",
     "Model",
+    "Monitored",
+    "Monitoring",
     "Objective",
     "OneStepLookahead",
+    "OngoingProcess",
     "PaperCost",
     "Penalty",
     "Policy",
     "PosteriorBound",
     "Process",
     "Promise",
+    "QuadraticKernels",
     "Solution",
     "Task",
     "Unbounded",
@@ -111,6 +127,7 @@ __all__ = [
     "check_process",
     "fit",
     "load",
+    "monitor",
     "read_problem",
     "solve",
     "synthetic",

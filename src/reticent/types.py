@@ -22,9 +22,7 @@ Flag: TypeAlias = Bool[Array, ""]
 PRNGKey: TypeAlias = Any
 # Of numpy or of JAX.
 Belief: TypeAlias = Float[Any, "S U"]
-Mechanism: TypeAlias = Float[Any, "S U Z"]
 Channel: TypeAlias = Float[Any, "A S U Z"]
-Law: TypeAlias = Float[Any, " Z"]
 Kernels: TypeAlias = Float[Any, "A O Z"]
 PerSensor: TypeAlias = Float[Any, " A"]
 Allowed: TypeAlias = Bool[Any, " A_plus_stop"]

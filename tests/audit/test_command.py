@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from reticent.audit.look_back import RefittedHmm
 from tests.commands import commands
+from tests.lives import MODEL, played, table_of
 
 pytestmark = pytest.mark.usefixtures("quick_attackers")
 
@@ -114,3 +116,21 @@ def test_csv_and_json_lines_say_the_same_as_parquet(run):
     table.write_ndjson("open.jsonl")
     found = [json.loads(run(f"open.{ending}", "--quick", "--json")[1]) for ending in ("parquet", "csv", "jsonl")]
     assert found[0]["verdict"] == found[1]["verdict"] == found[2]["verdict"]
+
+
+def test_a_pair_that_moves_is_asked_for_at_every_moment(run, monkeypatch):
+    monkeypatch.setattr("reticent.audit.moving_audit._panel", lambda options: [RefittedHmm])
+    table_of(played(12, 60)).write_csv("moving.csv")
+    Path("chain.json").write_text(json.dumps(MODEL.to_json()))
+    code, out, _ = run("moving.csv", "--problem", "chain.json", "--confidence", 0.99)
+    assert code == 0
+    assert "of 2 attackers who look back, " in out.splitlines()[0]
+    assert "The largest confidence in the secret of a moment that any of them justifies: " in out
+    assert "pass: the bound holds in hindsight. With everything released, " in out
+    assert "- 720 rows, 12 episodes in the file." in out
+    found = json.loads(Path("found/audit.json").read_text())
+    assert (found["moments"], found["people"], found["limit"]) == (720, 12, 0.99)
+    assert found["digest"]
+    assert found["over_time"]
+    code, out, _ = run("moving.csv", "--problem", "chain.json", "--confidence", 0.55, "--json")
+    assert (code, json.loads(out)["outcome"]) == (3, "it leaks")

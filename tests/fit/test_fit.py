@@ -12,7 +12,7 @@ from reticent.fit.calibration import calibration_error
 from reticent.fit.codes import counted
 from reticent.fit.model import fit_model
 from reticent.fit.prior import prior_of
-from reticent.fit.tempering import tempered
+from reticent.fit.tempering import tempered, tempered_in_parts
 from reticent.gateway.readings import Encoder
 from reticent.problem.codebook import Codebook
 from reticent.problem.model import Model, read_problem
@@ -34,7 +34,7 @@ def test_the_channel_is_found_again():
     # Which centre became which code is chance: the reading 1.0 is found again by its code.
     one = codebook.codes(np.ones((1, 2, 1)))[0]
     for sensor in range(2):
-        law = counted(STREAMS, codebook.codes(STREAMS.values), (2, 2))[sensor, :, :, one[sensor]]
+        law = counted(STREAMS, codebook.codes(STREAMS.values), np.ones((2, 2), bool))[sensor, :, :, one[sensor]]
         # 6,000 readings per pair: four standard errors are .026; smoothing draws at most .05 of the way to the mean.
         assert np.allclose(law, MODEL.channel[sensor, :, :, 1], atol=0.05)
     # Independent readings need no tempering.
@@ -61,9 +61,22 @@ def test_flattening_keeps_laws_and_draws_them_together():
     assert np.ptp(flat, axis=(1, 2)).max() < np.ptp(MODEL.channel, axis=(1, 2)).max()
 
 
+def test_parts_are_tempered_alone():
+    prior = np.array([[0.5, 0.2], [0.1, 0.2]])
+    assert np.allclose(tempered_in_parts(MODEL.channel, prior, 1.0, 1.0), MODEL.channel)
+    # One power for both parts is one power of the whole.
+    assert np.allclose(tempered_in_parts(MODEL.channel, prior, 0.3, 0.3), tempered(MODEL.channel, 0.3, None))
+    blind = tempered_in_parts(MODEL.channel, prior, 1.0, 0.0)
+    assert np.allclose(blind[:, 0], blind[:, 1])
+    # By hand: what the first sensor says of the first useful value, whichever secret.
+    assert blind[0, 0, 0] == pytest.approx((5 * MODEL.channel[0, 0, 0] + MODEL.channel[0, 1, 0]) / 6)
+    rare = np.concatenate([MODEL.channel, np.zeros((2, 2, 2, 1))], axis=3)
+    assert (tempered_in_parts(rare, np.array([[0.5, 0.0], [0.5, 0.0]]), 0.5, 0.2)[..., 2] == 0).all()
+
+
 def test_a_code_that_nobody_gave_is_not_impossible():
     codes = np.zeros((len(STREAMS.person), 2), int)
-    assert (counted(STREAMS, codes, (3, 3)) > 0).all()
+    assert (counted(STREAMS, codes, np.ones((2, 3), bool)) > 0).all()
 
 
 def test_the_codebook_survives_the_problem_file(tmp_path):

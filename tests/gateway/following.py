@@ -140,7 +140,7 @@ def _compare_worth(runtime: Runtime, ours: PublicState, theirs: PublicState, nea
 
 def safety_at(runtime: Runtime, belief: np.ndarray) -> Safety:
     """What is safe to send at a belief."""
-    return Safety(Joint(belief, runtime.rules.channel), runtime.bound.secret_limits(len(belief)))
+    return Safety.of(Joint(belief, runtime.rules.channel), runtime.bound.secret_limits(len(belief)))
 
 
 def worth(runtime: Runtime, safety: Safety, kernels: np.ndarray) -> np.ndarray:

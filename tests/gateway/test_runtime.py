@@ -182,12 +182,12 @@ def test_tangent_planes_are_the_gradients():
 def test_kernels_are_those_of_the_compiled_guarantee():
     model, limit = random_model(5, 3, 3, 2, 8), 0.7
     channel, limits = jnp.asarray(model.channel), np.full(3, limit)
-    compiled = jax.jit(jax.vmap(lambda b: Coarsen().kernels(Safety(Joint(b, channel), jnp.asarray(limits)))))
+    compiled = jax.jit(jax.vmap(lambda b: Coarsen().kernels(Safety.of(Joint(b, channel), jnp.asarray(limits)))))
     beliefs = np.random.default_rng(2).dirichlet(np.ones(6), 400).reshape(-1, 3, 2)
     beliefs = beliefs[beliefs.sum(2).max(1) < limit - NEAR]
     assert len(beliefs) > 300
     for belief, kernels in zip(beliefs, np.asarray(compiled(beliefs)), strict=True):
-        assert np.abs(Coarsen().kernels(Safety(Joint(belief, model.channel), limits)) - kernels).max() < KERNELS
+        assert np.abs(Coarsen().kernels(Safety.of(Joint(belief, model.channel), limits)) - kernels).max() < KERNELS
 
 
 @pytest.mark.parametrize("enforce", ["coarsen", "withhold"])
@@ -205,7 +205,7 @@ def test_value_kernels_are_worth_what_the_compiled_ones_are(enforce):
     assert isinstance(theirs.rule, ValueKernels)
     assert isinstance(ours.rule, ValueKernels)
     channel, limits = jnp.asarray(model.channel), jnp.full(2, limit)
-    compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety(Joint(b, channel), limits))))
+    compiled = jax.jit(jax.vmap(lambda b: theirs.kernels(Safety.of(Joint(b, channel), limits))))
     apart, better = [], []
     for belief, kernels in zip(beliefs, np.asarray(compiled(beliefs)), strict=True):
         safety = safety_at(runtime, belief)

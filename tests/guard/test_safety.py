@@ -51,7 +51,7 @@ RULES = {
 @lru_cache
 def compiled(name):
     return jax.jit(
-        lambda belief, channel, limit: RULES[name].kernels(Safety(Joint(belief, channel), jnp.full(3, limit)))
+        lambda belief, channel, limit: RULES[name].kernels(Safety.of(Joint(belief, channel), jnp.full(3, limit)))
     )
 
 
@@ -113,7 +113,7 @@ def test_the_promise_does_not_depend_on_the_solver(name, solver, monkeypatch):
     for seed in range(3):
         model, belief, limit = some_case(seed, 0.2)
         channel = jnp.asarray(model.channel)
-        kernels = RULES[name].kernels(Safety(Joint(jnp.asarray(belief), channel), jnp.full(3, limit)))
+        kernels = RULES[name].kernels(Safety.of(Joint(jnp.asarray(belief), channel), jnp.full(3, limit)))
         assert np.allclose(kernels.sum(1), 1)
         assert all(one.sum(1).max() < limit for _, one in posteriors(belief, emitted(channel, kernels)))
 

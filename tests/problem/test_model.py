@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 from reticent.errors import InputError
+from reticent.problem.bound import Confidence
 from reticent.problem.model import Model, read_problem
 from reticent.problem.synthetic import synthetic, two_binary_sensors
+from reticent.problem.task import Task
 
 GOOD = {
     "secrets": ["home", "away"],
@@ -14,6 +16,9 @@ GOOD = {
     "sensors": ["accelerometer"],
     "channel": [[[[0.1, 0.9], [0.2, 0.8]], [[0.3, 0.7], [0.4, 0.6]]]],
 }
+
+
+STAYS = [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_defaults_are_uniform_prior_and_numbered_symbols():
@@ -67,6 +72,20 @@ def _with(**change):
         (_with(channel=[[[[0.1, 0.8], [0.2, 0.8]], [[0.3, 0.7], [0.4, 0.6]]]]), "sums to 0.9 instead of 1"),
         (_with(prior=[[0.5, 0.5], [0.5, 0.5]]), "The prior sums to 2"),
         (_with(prior=[[0.5, 0.5]]), "prior is nested [secret][useful] and must have shape (2, 2)"),
+        (_with(transition=[[0.5, 0.5]]), "transition is nested [secret][useful][next secret][next useful] and must"),
+        (_with(transition={"secret": STAYS}), "has the parts ['secret'], but as an object it has ['secret', 'useful']"),
+        (
+            _with(transition={"secret": STAYS, "useful": [[0.5, 0.5]]}),
+            "The useful part of the transition is nested [value][next value] and must have shape (2, 2)",
+        ),
+        (
+            _with(transition={"secret": [[0.9, 0.2], [0, 1]], "useful": STAYS}),
+            "The secret part of the transition from 'home' sums to 1.1 instead of 1.",
+        ),
+        (
+            _with(transition=np.full((2, 2, 2, 2), 0.3).tolist()),
+            "The transition from secret 'home', useful 'sit' sums to 1.2 instead of 1.",
+        ),
     ],
 )
 def test_bad_problems_are_refused_with_a_sentence(problem, sentence):
@@ -88,3 +107,32 @@ def test_unreadable_files_are_refused_with_a_sentence(tmp_path):
 def test_a_problem_file_reads_back(tmp_path):
     (tmp_path / "p.json").write_text(json.dumps(two_binary_sensors().to_json()))
     assert read_problem(tmp_path / "p.json").channel[0, 0, 0, 1] == pytest.approx(0.12)
+
+
+def test_parts_that_move_independently_multiply():
+    secret, useful = [[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.25, 0.75]]
+    model = Model.from_json(_with(transition={"secret": secret, "useful": useful}))
+    # From (home, walk) to (away, sit): .1 times .25.
+    assert model.dynamics[0, 1, 1, 0] == pytest.approx(0.025)
+    assert np.allclose(model.dynamics.sum((2, 3)), 1, rtol=0, atol=1e-15)
+    again = Model.from_json(json.loads(json.dumps(model.to_json())))
+    assert np.array_equal(again.dynamics, model.dynamics)
+
+
+def test_what_moves():
+    still = Model.from_json(GOOD)
+    assert not still.moves
+    assert "transition" not in still.to_json()
+    # Sessions: the secret stays, the useful value is drawn anew.
+    sessions = still.moving({"secret": STAYS, "useful": [[0.3, 0.7], [0.3, 0.7]]})
+    assert sessions.moves
+    assert not sessions.secret_moves
+    assert still.moving({"secret": [[0.9, 0.1], [0, 1]], "useful": STAYS}).secret_moves
+    assert not still.moving({"secret": STAYS, "useful": STAYS}).moves
+    assert not sessions.moving(None).moves
+
+
+def test_a_task_with_a_stop_refuses_a_model_that_moves():
+    moving = Model.from_json(GOOD).moving({"secret": [[0.9, 0.1], [0.1, 0.9]], "useful": STAYS})
+    with pytest.raises(InputError, match="its hidden pair moves"):
+        Task(moving, Confidence(0.8))

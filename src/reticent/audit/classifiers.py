@@ -56,16 +56,20 @@ class Classifier(Attacker):
         rows = self.features(scaled(traces, self.scale).padded(self.longest))
         secrets, useful = self.prior.shape
         return from_marginals(
-            self._predicted("secret", rows, secrets), self._predicted("useful", rows, useful), self.prior
+            predicted(self.classifiers["secret"], rows, secrets),
+            predicted(self.classifiers["useful"], rows, useful),
+            self.prior,
         )
 
-    def _predicted(self, label: Label, rows: Any, classes: int) -> Float[np.ndarray, "N C"]:
-        said, classifier = np.zeros((rows.shape[0], classes)), self.classifiers[label]
-        if isinstance(classifier, np.integer):
-            said[:, classifier] = 1.0
-        else:
-            said[:, classifier.classes_] = classifier.predict_proba(rows)
-        return said
+
+def predicted(classifier: Any, rows: Any, classes: int) -> Float[np.ndarray, "N C"]:
+    """Probabilities of all classes, also of those that the classifier has not met; a class alone is certain."""
+    said = np.zeros((rows.shape[0], classes))
+    if isinstance(classifier, np.integer):
+        said[:, classifier] = 1.0
+    else:
+        said[:, classifier.classes_] = classifier.predict_proba(rows)
+    return said
 
 
 class Logistic(Classifier):

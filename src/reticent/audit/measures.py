@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from scipy import stats
 
 from reticent.audit.posterior import Posterior
-from reticent.audit.traces import Traces
+from reticent.audit.splits import Labelled
 from reticent.evaluate.estimate import CONFIDENCE_LEVEL, Estimate, rate
 
 # As many draws as fit into this many numbers: few units need percentiles far out, and are cheap to draw.
@@ -204,7 +204,7 @@ def _entropy_bits(law: Float[np.ndarray, " C"]) -> float:
 
 @dataclass(frozen=True)
 class Judged:
-    """An attacker's beliefs at the end of the traces, for both labels."""
+    """An attacker's beliefs at the end of the traces, or of every moment, for both labels."""
 
     secret: Named
     useful: Named
@@ -228,7 +228,7 @@ def gained_bits(belief: Float[np.ndarray, "N C"], truth: Int[np.ndarray, " N"]) 
     return np.log2(own) + _entropy_bits(np.bincount(truth) / len(truth))
 
 
-def judged(posterior: Posterior, traces: Traces, resampler: Resampler) -> Judged:
+def judged(posterior: Posterior, traces: Labelled, resampler: Resampler) -> Judged:
     """Both labels."""
     return Judged(
         named(posterior.secret, posterior.fair_guess("secret"), traces.secret, resampler),

@@ -1,10 +1,12 @@
 """LSTM over sequences of releases, with a softmax over the hidden pairs (s, u)."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from reticent.audit.sequences import Sequences
 from reticent.types import Array, PRNGKey, Scalar
@@ -36,7 +38,14 @@ class Network(eqx.Module):
 
     def log_beliefs(self, seen: Sequences, possible: Bool[Array, " P"]) -> Float[Array, "N T P"]:
         """Log posterior after each step; pairs that are not `possible` have probability zero."""
-        gates = self.sensor[seen.sensor] + self.symbol[seen.symbol] + seen.numbers @ self.numbers
+        logits = self.logits(seen.sensor, seen.symbol, seen.numbers)
+        return jax.nn.log_softmax(jnp.where(possible[None, None], logits, -1e9))
+
+    def logits(
+        self, sensor: Int[Any, "N T"], symbol: Int[Any, "N T"], numbers: Float[Any, "N T K"]
+    ) -> Float[Array, "N T P"]:
+        """A linear map of the state after each step."""
+        gates = self.sensor[sensor] + self.symbol[symbol] + numbers @ self.numbers
 
         def step(carry, gates):
             hidden, cell = carry
@@ -46,10 +55,9 @@ class Network(eqx.Module):
             hidden = jax.nn.sigmoid(output_gate) * jnp.tanh(cell)
             return (hidden, cell), hidden
 
-        start = jnp.zeros((len(seen.sensor), WIDTH), jnp.float32)
+        start = jnp.zeros((len(sensor), WIDTH), jnp.float32)
         _, hidden = jax.lax.scan(step, (start, start), jnp.swapaxes(gates, 0, 1))
-        logits = jnp.swapaxes(hidden, 0, 1) @ self.head + self.bias[None, None]
-        return jax.nn.log_softmax(jnp.where(possible[None, None], logits, -1e9))
+        return jnp.swapaxes(hidden, 0, 1) @ self.head + self.bias[None, None]
 
 
 def cross_entropy(

@@ -1,13 +1,29 @@
 """Splits of people or episodes into those that attackers learn from and those they are judged on."""
 
+from typing import Any, Protocol, runtime_checkable
+
 import numpy as np
 from jaxtyping import Bool, Int
 
-from reticent.audit.traces import Traces
+from reticent.audit.traces import Names, Traces
 from reticent.errors import InputError
 
 # With more people than this one split will do; with fewer everybody's turn comes to be judged.
 MANY_PEOPLE, FOLDS = 50, 5
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """Rows of people with labels: episodes whose labels stay, or moments."""
+
+    @property
+    def person(self) -> Any: ...
+    @property
+    def secret(self) -> Any: ...
+    @property
+    def useful(self) -> Any: ...
+    @property
+    def names(self) -> Names: ...
 
 
 def own_units(traces: Traces) -> bool:
@@ -15,7 +31,7 @@ def own_units(traces: Traces) -> bool:
     return len(np.unique(traces.person)) == len(traces)
 
 
-def splits_of(traces: Traces, seed: int) -> list[Bool[np.ndarray, " N"]]:
+def splits_of(traces: Labelled, seed: int) -> list[Bool[np.ndarray, " N"]]:
     """Who is judged: half of many people once, or everybody in turn where there are few.
 
     People are dealt out by their secrets, so that those who have one for good are in all parts alike: else an attacker
@@ -44,7 +60,7 @@ def splits_of(traces: Traces, seed: int) -> list[Bool[np.ndarray, " N"]]:
     return rows
 
 
-def _secrets_of(people: Int[np.ndarray, " P"], traces: Traces) -> Int[np.ndarray, " P"]:
+def _secrets_of(people: Int[np.ndarray, " P"], traces: Labelled) -> Int[np.ndarray, " P"]:
     """Which kind each person is of: all who have the same set of secrets are alike."""
     place = np.searchsorted(np.sort(people), traces.person)
     has = np.zeros((len(people), len(traces.names.secrets)), bool)

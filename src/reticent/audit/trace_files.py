@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from reticent.audit.moving_rows import moves, moving_traces_of
+from reticent.audit.moving_traces import MovingTraces
 from reticent.audit.trace_rows import STOP, traces_of
 from reticent.audit.traces import Traces
 from reticent.data.readings import Readings
@@ -97,8 +99,29 @@ class TraceFile:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class MovingTraceFile:
+    """The same of a file whose labels change, with the model instead of a task."""
+
+    traces: MovingTraces
+    model: Model | None
+    rows: int
+    episodes: int
+    notes: tuple[str, ...]
+
+
 def read_traces(path: Path, episodes: int, model: Model | None = None, seed: int = 0) -> TraceFile:
     """About so many episodes of a file, or all of fewer. `model`, or that of the file itself, is for exact Bayes."""
+    found = read_any_traces(path, episodes, model, seed)
+    if isinstance(found, MovingTraceFile):
+        raise InputError(f"In {str(path)!r} labels change within episodes; here they must stay. Audit it by itself.")
+    return found
+
+
+def read_any_traces(
+    path: Path, episodes: int, model: Model | None = None, seed: int = 0
+) -> TraceFile | MovingTraceFile:
+    """The same of a file whose labels stay within an episode, or change."""
     try:
         return _read(path, episodes, model, seed)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -106,16 +129,38 @@ def read_traces(path: Path, episodes: int, model: Model | None = None, seed: int
         raise InputError(f"Cannot read {str(path)!r} as {kind}: {error}. See `reticent docs traces`.") from error
 
 
-def _read(path: Path, episodes: int, model: Model | None, seed: int) -> TraceFile:
-    table, task = _with_times(_scanned(path)), None
-    if path.suffix.lower() not in (".csv", *JSON_LINES):
-        task = _task(path)
+def _read(path: Path, episodes: int, model: Model | None, seed: int) -> TraceFile | MovingTraceFile:
+    table = _with_times(_scanned(path))
     schema = table.collect_schema()
     said = _check_columns(schema)
+    optional = [name for name in OPTIONAL if name in schema]
+    counts = _counts(table, [*REQUIRED, *optional], path)
+    moving = moves(table)
+    task, own = _described(path, moving)
+    model = model or own
     if model is not None and said == "reading":
         raise InputError("A problem knows symbols, and this file holds readings: leave --problem out.")
-    optional = [name for name in OPTIONAL if name in schema]
-    needed = [*REQUIRED, *optional]
+    if moving and said == "reading":
+        raise InputError("Where labels change within episodes, only symbols can be audited: sort readings into codes.")
+    episodes, notes = _room(table, schema, episodes, moving), []
+    whole = table
+    if counts["episodes"] > episodes:
+        share = int(episodes / counts["episodes"] * 2**64)
+        table = table.filter(pl.col("episode").hash(seed) < pl.lit(share, pl.UInt64))
+        notes.append(f"About {episodes:,} of {counts['episodes']:,} episodes were drawn at random.")
+    kept = [*REQUIRED, *optional, said, *(["chances"] if "chances" in schema else [])]
+    rows = table.select(kept).collect(engine="streaming").sort("episode", "step")
+    notes += _lost(whole, rows)
+    if "person" not in schema:
+        notes.append("There is no column person: attackers are judged on other episodes, perhaps of the same people.")
+    size = counts["rows"], counts["episodes"], tuple(notes)
+    if moving:
+        return MovingTraceFile(moving_traces_of(rows, model), model, *size)
+    return TraceFile(traces_of(rows, said, model), task, *size)
+
+
+def _counts(table: pl.LazyFrame, needed: list[str], path: Path) -> dict[str, int]:
+    """Rows and episodes; none may lack what is needed."""
     found = table.select(
         pl.len().alias("rows"),
         pl.col("episode").n_unique().alias("episodes"),
@@ -127,28 +172,20 @@ def _read(path: Path, episodes: int, model: Model | None, seed: int) -> TraceFil
             raise InputError(f"Column {name!r} has {counts[f'null {name}']:,} empty cells; every row needs it.")
     if not counts["rows"]:
         raise InputError(f"{str(path)!r} has no rows.")
-    notes = []
+    return counts
+
+
+def _room(table: pl.LazyFrame, schema: Mapping[str, Any], episodes: int, moving: bool) -> int:
+    """So many episodes, or as many as there is room for, each as long as the longest. Lives are long, and few do."""
     longest, width = _longest(table), _width(table, schema)
-    if longest * width * FEWEST_EPISODES > MOST_NUMBERS:
+    if not moving and longest * width * FEWEST_EPISODES > MOST_NUMBERS:
         most = MOST_NUMBERS // FEWEST_EPISODES // width
         wide = f" of {width:,} numbers each" if width > LEAST_WIDTH else ""
         raise InputError(
             f"The longest episode has {longest:,} steps{wide}. Cut episodes of more than {most:,} into several"
             + (", or sum readings up in fewer numbers." if wide else ".")
         )
-    episodes = min(episodes, MOST_NUMBERS // (longest * width))
-    whole = table
-    if counts["episodes"] > episodes:
-        share = int(episodes / counts["episodes"] * 2**64)
-        table = table.filter(pl.col("episode").hash(seed) < pl.lit(share, pl.UInt64))
-        notes.append(f"About {episodes:,} of {counts['episodes']:,} episodes were drawn at random.")
-    kept = [*needed, said, *(["chances"] if "chances" in schema else [])]
-    rows = table.select(kept).collect(engine="streaming").sort("episode", "step")
-    notes += _lost(whole, rows)
-    if "person" not in schema:
-        notes.append("There is no column person: attackers are judged on other episodes, perhaps of the same people.")
-    traces = traces_of(rows, said, model or (task.model if task else None))
-    return TraceFile(traces, task, counts["rows"], counts["episodes"], tuple(notes))
+    return max(1, min(episodes, MOST_NUMBERS // (longest * width)))
 
 
 def _with_times(table: pl.LazyFrame) -> pl.LazyFrame:
@@ -201,12 +238,19 @@ def _width(table: pl.LazyFrame, schema: Mapping[str, Any]) -> int:
     return max([LEAST_WIDTH, *arrays, *(length or 0 for length in found)])
 
 
-def _task(path: Path) -> Task | None:
+def _described(path: Path, moving: bool) -> tuple[Task | None, Model | None]:
+    """The task that the file describes, and its model; a task of a hidden pair that moves is no `Task`."""
+    if path.suffix.lower() in (".csv", *JSON_LINES):
+        return None, None
     header = pl.read_parquet_metadata(path).get(HEADER)
     if header is None:
-        return None
+        return None, None
     try:
-        return Task.from_json(json.loads(header)["task"])
+        found = json.loads(header)["task"]
+        if moving:
+            return None, Model.from_json(found["problem"])
+        task = Task.from_json(found)
+        return task, task.model
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"The file's own description of its task cannot be read: {error}.") from error
 

@@ -22,7 +22,7 @@ LARGEST_READING = 1e100
 
 def traces_of(rows: pl.DataFrame, said: str, model: Model | None) -> Traces:
     """The traces that a table of this form holds, sorted by episode and step."""
-    symbols = _symbols(rows, model) if said == "symbol" else ()
+    symbols = symbols_of(rows, model) if said == "symbol" else ()
     rows = rows.with_columns(pl.col("sensor", "secret", "useful", *(["symbol"] if said == "symbol" else [])).cast(str))
     _check_episodes(rows)
     releases = rows.filter(pl.col("sensor") != STOP)
@@ -33,38 +33,44 @@ def traces_of(rows: pl.DataFrame, said: str, model: Model | None) -> Traces:
     place = {name: i for i, name in enumerate(first["episode"])}
     episode = releases["episode"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
     step = np.arange(len(episode)) - np.searchsorted(episode, episode)
-    names = Names(
-        sensors=model.sensors if model else _values(releases["sensor"]) or ("none",),
-        symbols=symbols,
-        secrets=model.secrets if model else _values(first["secret"]),
-        useful=model.useful if model else _values(first["useful"]),
-    )
-    for name in ("secrets", "useful"):
-        if len(getattr(names, name)) > MOST_LABELS:
-            raise InputError(f"There are {len(getattr(names, name))} different {name}: too many to be classes.")
+    names = names_of(rows, releases, symbols, model)
     shape = len(first), int(step.max(initial=0)) + 1
-    sensor = _index(releases["sensor"], names.sensors, "sensor")
+    sensor = index_of(releases["sensor"], names.sensors, "sensor")
     clocks, waits = _waits(rows, place, shape)
     traces = Traces(
         sensor=padded_rows(episode, step, sensor, shape, PADDING),
         symbol=None,
         reading=None,
         stopped=first["stopped"].to_numpy(),
-        person=_numbered(first["person"]) if "person" in first.columns else np.arange(len(first)),
-        secret=_index(first["secret"], names.secrets, "secret"),
-        useful=_index(first["useful"], names.useful, "useful"),
+        person=numbered(first["person"]) if "person" in first.columns else np.arange(len(first)),
+        secret=index_of(first["secret"], names.secrets, "secret"),
+        useful=index_of(first["useful"], names.useful, "useful"),
         names=replace(names, clocks=clocks),
         waits=waits,
     )
     if said == "reading":
         readings = _readings(releases["reading"], sensor)
         return replace(traces, reading=padded_rows(episode, step, readings, shape, 0.0))
-    symbol = _index(releases["symbol"], names.symbols, "symbol")
+    symbol = index_of(releases["symbol"], names.symbols, "symbol")
     likelihood = None
     if model is not None:
-        chances = _chances(releases["chances"], model) if "chances" in releases.columns else None
+        chances = chances_of(releases["chances"], model) if "chances" in releases.columns else None
         likelihood = padded_rows(episode, step, likelihoods(model, sensor, symbol, chances), shape, 1.0)
     return replace(traces, symbol=padded_rows(episode, step, symbol, shape, PADDING), likelihood=likelihood)
+
+
+def names_of(rows: pl.DataFrame, releases: pl.DataFrame, symbols: tuple[str, ...], model: Model | None) -> Names:
+    """The names of the model, or those that the rows hold."""
+    names = Names(
+        sensors=model.sensors if model else values_of(releases["sensor"]) or ("none",),
+        symbols=symbols,
+        secrets=model.secrets if model else values_of(rows["secret"]),
+        useful=model.useful if model else values_of(rows["useful"]),
+    )
+    for name in ("secrets", "useful"):
+        if len(getattr(names, name)) > MOST_LABELS:
+            raise InputError(f"There are {len(getattr(names, name))} different {name}: too many to be classes.")
+    return names
 
 
 def _waits(
@@ -111,7 +117,7 @@ def _moments(column: pl.Series) -> Float[np.ndarray, " R"]:
     return moments
 
 
-def _numbered(people: pl.Series) -> Int[np.ndarray, " N"]:
+def numbered(people: pl.Series) -> Int[np.ndarray, " N"]:
     """A number for each person: the place in the list of all, where the column has one, so that tables agree."""
     numbers = people.to_physical() if isinstance(people.dtype, pl.Enum) else people.rank("dense") - 1
     return numbers.cast(pl.Int64).to_numpy()
@@ -159,17 +165,18 @@ def _check_episodes(rows: pl.DataFrame) -> None:
         raise InputError(f"Episode {late[0, 0]} goes on after its stop, and {late.height - 1:,} others do.")
 
 
-def _values(column: pl.Series) -> tuple[str, ...]:
+def values_of(column: pl.Series) -> tuple[str, ...]:
+    """The different names of a column, in order."""
     return tuple(column.unique().sort().to_list())
 
 
-def _symbols(rows: pl.DataFrame, model: Model | None) -> tuple[str, ...]:
+def symbols_of(rows: pl.DataFrame, model: Model | None) -> tuple[str, ...]:
     """Those of the model first; those that the table says it may hold, or does hold, after them."""
     spoken = rows.filter(pl.col("sensor").cast(str) != STOP)["symbol"]
     if spoken.null_count():
         raise InputError(f"{spoken.null_count():,} releases have no symbol; only a stop may have none.")
     kind = spoken.dtype
-    found = tuple(kind.categories) if isinstance(kind, pl.Enum) else _values(spoken.cast(str))
+    found = tuple(kind.categories) if isinstance(kind, pl.Enum) else values_of(spoken.cast(str))
     # Somebody who never says anything has one symbol that never comes.
     found = found or ("nothing",)
     if len(found) > MOST_SYMBOLS:
@@ -184,7 +191,7 @@ def _symbols(rows: pl.DataFrame, model: Model | None) -> tuple[str, ...]:
     return (*model.symbols, *others)
 
 
-def _chances(column: pl.Series, model: Model) -> Float[np.ndarray, "R Z"]:
+def chances_of(column: pl.Series, model: Model) -> Float[np.ndarray, "R Z"]:
     """The public rule of each release: a chance for every symbol of the model."""
     chances = _lists(column, "chances", len(model.symbols)).astype(np.float64)
     if (chances < 0).any() or (chances > 1 + 1e-9).any():
@@ -222,7 +229,8 @@ def _lists(column: pl.Series, name: str, width: int | None) -> np.ndarray:
     return values
 
 
-def _index(column: pl.Series, names: Sequence[str], what: str) -> Int[np.ndarray, " R"]:
+def index_of(column: pl.Series, names: Sequence[str], what: str) -> Int[np.ndarray, " R"]:
+    """The place of each name among the names that are known."""
     place = {name: i for i, name in enumerate(names)}
     found = column.replace_strict(place, default=None, return_dtype=pl.Int64)
     if found.null_count():

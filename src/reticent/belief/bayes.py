@@ -4,12 +4,7 @@ from typing import Any
 
 from jaxtyping import Bool, Float, Inexact
 
-from reticent.types import Belief, Channel, Kernels, Law, Mechanism
-
-
-def predict(belief: Belief, mechanism: Mechanism) -> Law:
-    """Law of the next symbol, p(z | beta, a) = sum_su q(z | a, s, u) beta(s, u)."""
-    return belief.__array_namespace__().einsum("su,suz->z", belief, mechanism)
+from reticent.types import Belief, Channel, Kernels
 
 
 def normalise(joint: Belief) -> Belief:

@@ -51,7 +51,7 @@ class AuditCommand:
     def run(self) -> None:
         """Attack, write the page, print the verdict."""
         from reticent.process.compile_cache import use_compile_cache
-        from reticent.solution.page import Subject, make_folder, write_page
+        from reticent.solution.page import Subject, make_folder, write_page, write_record
 
         self._check()
         make_folder(self.out)
@@ -62,7 +62,8 @@ class AuditCommand:
             assert subject is not None
             tell("drawing the report")
             about = Subject(f"Audit of {subject.name}", str(subject), _digest(subject))
-            page, found = write_page(self.out, found, about, self.seed)
+            write = write_record if "moments" in found else write_page
+            page, found = write(self.out, found, about, self.seed)
         if self.json:
             print(json.dumps({"report": str(page), **found}))
         else:
@@ -107,7 +108,7 @@ class AuditCommand:
         from dataclasses import replace
 
         from reticent.audit.audit import Context, audit_traces
-        from reticent.audit.trace_files import read_traces
+        from reticent.audit.trace_files import MovingTraceFile, read_any_traces
         from reticent.audit.trial import QUICK_EPISODES, AuditOptions
         from reticent.problem.bound import Unbounded
         from reticent.problem.model import read_problem
@@ -116,16 +117,19 @@ class AuditCommand:
         assert self.traces is not None
         model = read_problem(self.problem) if self.problem else None
         episodes = min(self.episodes, QUICK_EPISODES) if self.quick else self.episodes
-        file = read_traces(self.traces, episodes, model, self.seed)
+        file = read_any_traces(self.traces, episodes, model, self.seed)
+        size = f"{file.rows:,} rows, {file.episodes:,} episodes in the file."
+        options = AuditOptions(self.seed, self.quick, tell)
+        if isinstance(file, MovingTraceFile):
+            from reticent.audit.moving_audit import audit_moving
+
+            return audit_moving(file.traces, file.model, self.confidence, options, (size, *file.notes)).to_json()
         task = file.task
         if task is not None and self.confidence is not None:
             raise InputError("These traces come with their policy's bound: leave --confidence out.")
         if model is not None:
             task = Task(model, Unbounded()) if task is None else replace(task, model=model)
-        notes = (f"{file.rows:,} rows, {file.episodes:,} episodes in the file.", *file.notes)
-        audit = audit_traces(
-            file.traces, task, self.confidence, Context(notes=notes), AuditOptions(self.seed, self.quick, tell)
-        )
+        audit = audit_traces(file.traces, task, self.confidence, Context(notes=(size, *file.notes)), options)
         alone = {"audited": None, "baselines": [], "same_utility": [], "forgotten": [], "carried": []}
         return {**audit.to_json(), **alone, "wrong_models": []}
 
@@ -153,7 +157,7 @@ def _print(found: dict[str, Any], page: Path) -> None:
     wide = Console()
     wide.width = max(wide.width, 100)
     wide.print(table)
-    for each in found["observers"]:
+    for each in found.get("observers", ()):
         print(f"Observer of {each['observer']}: {spaced(each['secret']['balanced'])} % ({each['attacker']}).")
     for check in found["checks"]:
         print(f"{'pass' if check['passed'] else 'FAIL'}: {check['name']}. {check['sentence']}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reticent.data.readings import ReadingKind
     from reticent.data.recordings import Recordings
 
-RecordingsName = Literal["motionsense", "dsa", "ut-complex", "smoking", "table"]
+RecordingsName = Literal["motionsense", "dsa", "ut-complex", "extrasensory", "smoking", "table"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class Where:
 class What:
     """What one reading is, and how many codes the finite model has."""
 
-    window: float = 1.0
-    """Seconds that one reading summarises: mean and log standard deviation of each axis. 0: a reading is one sample."""
+    window: float | None = None
+    """Seconds that one reading summarises: mean and log standard deviation of each axis. 0: a reading is one sample.
+    By default 1, or 0 where a second has fewer than two samples."""
     codes: int = 30
     """Codes per sensor of the finite model; a sensor with fewer different readings has one for each."""
 
@@ -60,21 +61,23 @@ def source_of(name: RecordingsName, where: Where) -> "Source":
     return Source(name, folder, where.unit, where.secret, where.place, where.map)
 
 
-def reading_of(what: What) -> "ReadingKind":
-    """What a reading is."""
-    from reticent.data.readings import ReadingKind
+def reading_of(what: What, interval: float = 0.0) -> "ReadingKind":
+    """What a reading is, of samples that are so many seconds apart."""
+    from reticent.data.windows import ReadingKind, usual_kind
 
+    if what.window is None:
+        return usual_kind(interval)
     return ReadingKind("sample") if what.window == 0 else ReadingKind("window", what.window)
 
 
 @dataclass(frozen=True)
 class Data:
-    """Describe recordings: people, samples, rates, pairs of labels, irregularities."""
+    """Describe recordings: people, samples, rates, pairs of labels, how long labels last, irregularities."""
 
     do: Annotated[Positional[Literal["describe"]], arg(metavar="describe")]
     """What to do with them."""
     name: Annotated[Positional[RecordingsName], arg(metavar="NAME")]
-    """motionsense, dsa, ut-complex, smoking (the paper's), or table (your own)."""
+    """motionsense, dsa, ut-complex, extrasensory, smoking (the paper's), or table (your own)."""
     where: Annotated[Where, arg(name="")] = field(default_factory=Where)
     json: bool = False
     """Print one JSON object."""
@@ -91,6 +94,7 @@ class Data:
 
 
 def _summary(recorded: "Recordings") -> dict:
+    from reticent.data.dwell import dwells
     from reticent.data.recordings import pairs
 
     streams = recorded.table["stream"].n_unique()
@@ -102,6 +106,7 @@ def _summary(recorded: "Recordings") -> dict:
         "sensors": {sensor: len(recorded.axes(sensor)) for sensor in recorded.sensors},
         "pairs": pairs(recorded).to_dicts(),
         **({} if recorded.changes is None else recorded.changes.stored()),
+        "dwell": [{**each._asdict(), "mean_seconds": each.mean_seconds} for each in dwells(recorded)],
         "notes": list(recorded.notes),
     }
 
@@ -109,6 +114,8 @@ def _summary(recorded: "Recordings") -> dict:
 def _print_summary(name: str, recorded: "Recordings") -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from reticent.data.dwell import dwells
 
     found = _summary(recorded)
     sensors = ", ".join(f"{sensor} ({axes})" for sensor, axes in found["sensors"].items())
@@ -127,5 +134,9 @@ def _print_summary(name: str, recorded: "Recordings") -> None:
     Console().print(table)
     for note in found["notes"]:
         print(f"- {note}")
-    if recorded.changes is not None:
-        print(f"- {recorded.changes.sentence()}")
+    if recorded.changes is None or not recorded.changes.some:
+        print("- Neither secret nor useful value changes within an unbroken stretch.")
+        return
+    for label in ("secret", "useful"):
+        stays = "; ".join(str(each) for each in dwells(recorded) if each.label == label)
+        print(f"- Mean dwell time, {label}: {stays}.")

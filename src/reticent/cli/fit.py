@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
@@ -22,7 +22,7 @@ class Fit:
     """Make a problem file from recordings: a finite model, to which exact beliefs, guarantee and certificates apply."""
 
     name: Annotated[Positional[RecordingsName], arg(metavar="NAME")]
-    """motionsense, dsa, ut-complex, smoking (the paper's), or table (your own)."""
+    """motionsense, dsa, ut-complex, extrasensory, smoking (the paper's), or table (your own)."""
     out: Annotated[Path, arg(aliases=["-o"])]
     """The problem file to write (JSON)."""
     where: Annotated[Where, arg(name="")] = field(default_factory=Where)
@@ -30,6 +30,11 @@ class Fit:
     prior: Annotated[str, arg(metavar="recorded|uniform|FILE")] = "recorded"
     """`recorded`: how long each pair of labels was recorded, every person counted alike. `uniform`: the same for
     every pair that was recorded. Or a JSON file with {secret: {useful value: probability}}."""
+    static: bool = False
+    """Take secret and useful value to stay the same during an episode, also where labels change. By default the model
+    then says how they move from step to step."""
+    step: float | None = None
+    """Seconds of a step of a pair that moves; by default as long as a reading."""
     leave_out: tuple[str, ...] = ()
     """People to leave out of the fit, so that the model can be tested on them."""
     seed: int = 0
@@ -47,17 +52,19 @@ class Fit:
         check_seed(self.seed)
         check_writable(self.out)
         check_codes(self.what.codes)
+        if self.static and self.step is not None:
+            raise InputError("--step is of a pair that moves, and with --static it stays: leave one of them out.")
         with console().status("Reading the recordings ...") as status:
             recorded = load(source_of(self.name, self.where))
             for note in recorded.notes:
                 console().print(f"- {note}", highlight=False)
             if unknown := sorted(set(self.leave_out) - set(recorded.people)):
                 raise InputError(f"--leave-out names {unknown}, but the people are {list(recorded.people)}.")
-            read = readings(recorded, reading_of(self.what))
+            read = readings(recorded, reading_of(self.what, recorded.interval))
             kept = tuple(i for i, person in enumerate(read.people) if person not in self.leave_out)
             status.update(f"Fitting {self.what.codes} codes per sensor to {len(kept)} people ...")
             prior = prior_of(self.prior, read.of(kept))
-            model = fit_model(read.of(kept), self.what.codes, self.seed, prior)
+            model = fit_model(read.of(kept), self.what.codes, self.seed, prior, self.static, self.step)
             assert model.fitted is not None
             # So that an audit finds the same recordings; their folder is given then.
             chosen = {name: getattr(self.where, name) for name in ("secret", "unit", "place")}
@@ -68,7 +75,10 @@ class Fit:
         if self.json:
             people = [read.people[i] for i in kept]
             changes = {} if read.changes is None else read.changes.stored()
-            print(json.dumps({"problem": str(self.out), "people": people, **_prior(model), **changes, **found}))
+            moves = {} if model.transition is None else {"step": model.fitted["step"], **_transition(model)}
+            print(
+                json.dumps({"problem": str(self.out), "people": people, **_prior(model), **changes, **moves, **found})
+            )
             return
         self._print(model, read)
 
@@ -82,20 +92,54 @@ class Fit:
         how = {"recorded": "as recorded, every person alike", "uniform": "uniform over what was recorded"}
         prior = ", ".join(f"{s} and {u} {p:.3g}" for s, row in _prior(model)["prior"].items() for u, p in row.items())
         print(f"Prior ({how.get(self.prior, f'from {self.prior}')}): {prior}.")
-        if read.changes is not None:
+        if model.transition is not None:
+            print(_stays(model))
+        elif read.changes is not None:
             print(read.changes.sentence())
         clip = "" if found["clip"] is None else f", clipped at {found['clip']:g} nat a reading"
-        print(f"Likelihoods to the power {found['power']:g}{clip}: the lowest loss on people left out, one by one.")
+        own = found["secret_power"]
+        part = "" if own is None else f", and {own:g} of what tells the secret beside the useful value"
+        print(
+            f"Likelihoods to the power {found['power']:g}{clip}{part}: the lowest loss on people left out one by one."
+        )
         print(
             f"Loss {found['plain_loss']:.3f} -> {found['loss']:.3f} nats; calibration error of the confidence in the "
             f"secret {found['plain_calibration_error']:.3f} -> {found['calibration_error']:.3f} (estimates)."
         )
-        print(
-            f"Saved {self.out}. Next: reticent train {self.out} --confidence L --enforce coarsen -o policy.safetensors"
-        )
+        next_step = f"Next: reticent train {self.out} --confidence L --enforce coarsen -o policy.safetensors"
+        print(f"Saved {self.out}. {next_step if model.transition is None else 'Next: `reticent docs moving`.'}")
         print(f"L must lie above {model.largest_secret_prior:.3g}, the largest prior probability of a secret.")
 
 
 def _prior(model: "Model") -> dict[str, dict[str, dict[str, float]]]:
-    rows = zip(model.secrets, model.prior.tolist(), strict=True)
-    return {"prior": {secret: dict(zip(model.useful, row, strict=True)) for secret, row in rows}}
+    return {"prior": _named(model, model.prior.tolist())}
+
+
+def _named(model: "Model", table: list[list[float]]) -> dict[str, dict[str, float]]:
+    """A table [secret][useful] by names."""
+    rows = zip(model.secrets, table, strict=True)
+    return {secret: dict(zip(model.useful, row, strict=True)) for secret, row in rows}
+
+
+def _transition(model: "Model") -> dict[str, Any]:
+    """T(s', u' | s, u), by names."""
+    assert model.transition is not None
+    rows = zip(model.secrets, model.transition.tolist(), strict=True)
+    moves = {s: {u: _named(model, to) for u, to in zip(model.useful, row, strict=True)} for s, row in rows}
+    return {"transition": moves}
+
+
+def _stays(model: "Model") -> str:
+    """How long each value lasts under the fitted transition."""
+    from reticent.data.changes import duration
+    from reticent.fit.transition import MOVED, STAYED, mean_stays
+
+    assert model.transition is not None
+    assert model.fitted is not None
+    step, values = model.fitted["step"], (*model.secrets, *model.useful)
+    steps = (each for stays in mean_stays(model.transition, model.prior) for each in stays)
+    lasting = ", ".join(f"{value} {duration(step * each)}" for value, each in zip(values, steps, strict=True))
+    return (
+        f"Transition per step of {step:.3g} s, every person counted alike, smoothed by {STAYED:g} steps of staying and "
+        f"{MOVED:g} moves from each pair. Mean stays: {lasting}."
+    )

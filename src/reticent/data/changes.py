@@ -1,4 +1,5 @@
-"""How often the labels of recordings change while somebody is recorded. Models assume that they do not."""
+"""How often the labels of recordings change while somebody is recorded. Models of a pair that stays assume that they
+do not."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -26,10 +27,15 @@ class LabelChanges:
         """As a model's `fitted` record keeps them."""
         return {FIELD: asdict(self)}
 
+    @property
+    def some(self) -> bool:
+        """Whether any label ever changed."""
+        return self.secret > 0 or self.useful > 0
+
     def sentence(self) -> str:
         """What is assumed, and how often it is not so."""
         rates = {"the secret": self.secret, "the useful value": self.useful}
-        often = [f"{label} changes every {_duration(1 / rate)}" for label, rate in rates.items() if rate > 0]
+        often = [f"{label} changes every {duration(1 / rate)}" for label, rate in rates.items() if rate > 0]
         if not often:
             return f"{ASSUMED} In the recordings, neither changes within an unbroken stretch."
         never = [f"{label} never does" for label, rate in rates.items() if rate == 0]
@@ -39,7 +45,8 @@ class LabelChanges:
         )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time in the unit that fits."""
     for unit, length in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.3g} {unit}"

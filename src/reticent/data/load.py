@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from reticent.data.dsa import load_dsa
+from reticent.data.extrasensory import load_extrasensory
 from reticent.data.motionsense import load_motionsense
 from reticent.data.recordings import Recordings
 from reticent.data.smoking import load_smoking
@@ -13,7 +14,7 @@ from reticent.data.table_map import read_map, table_map_of
 from reticent.data.ut_complex import load_ut_complex
 from reticent.errors import InputError
 
-Name = Literal["motionsense", "dsa", "ut-complex", "smoking", "table"]
+Name = Literal["motionsense", "dsa", "ut-complex", "extrasensory", "smoking", "table"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ def load(source: Source) -> Recordings:
             return load_dsa(source.folder, source.unit)
         case "ut-complex":
             return load_ut_complex(source.folder, source.place)
+        case "extrasensory":
+            return load_extrasensory(source.folder)
     if source.map is None:
         raise InputError(
             f"{source.name!r} needs --map FILE.toml, which says what the columns are: see `reticent docs recordings`."

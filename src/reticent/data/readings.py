@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from reticent.data.changes import LabelChanges
 from reticent.data.recordings import Recordings
-from reticent.data.windows import FULL_ENOUGH, LEAST_DEVIATION, TIME_TOLERANCE, ReadingKind, suggestion
+from reticent.data.windows import FULL_ENOUGH, LEAST_DEVIATION, TIME_TOLERANCE, ReadingKind, suggestion, usual_kind
 from reticent.errors import InputError
 
 
@@ -17,8 +17,9 @@ class Readings:
     """Readings of all sensors, moment after moment, stream after stream.
 
     `values` are filled up with zeros where a sensor has fewer features than `D`; `features` counts its own. Labels and
-    people are indices into their names. `interval` is the usual time between two samples in seconds, and `changes` how
-    often labels change, where known.
+    people are indices into their names. The values of a sensor that was not there are not a number. `interval` is the
+    usual time between two samples in seconds, `changes` how often labels change, `time` when each reading began, in
+    seconds, and `stretch` which unbroken recording it is of, where known.
     """
 
     values: Float[np.ndarray, "N A D"]
@@ -35,12 +36,23 @@ class Readings:
     notes: tuple[str, ...] = ()
     interval: float | None = None
     changes: LabelChanges | None = None
+    time: Float[np.ndarray, " N"] | None = None
+    stretch: Int[np.ndarray, " N"] | None = None
 
     def of(self, people: "tuple[int, ...] | list[int]") -> "Readings":
         """Those of some people only; who is who stays as it was."""
         kept = np.isin(self.person, list(people))
-        rows = {name: getattr(self, name)[kept] for name in ("values", "stream", "person", "secret", "useful")}
+        rows = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return Readings(**{**vars(self), **rows})
+
+    @property
+    def step(self) -> float:
+        """Seconds from one reading to the next, where nothing is missing."""
+        if self.kind.kind == "window":
+            return self.kind.seconds
+        if self.interval is None:
+            raise InputError("These readings do not say how far apart they are. Give the seconds of a step.")
+        return self.interval
 
     @property
     def left(self) -> Int[np.ndarray, " N"]:
@@ -50,8 +62,9 @@ class Readings:
         return end - np.arange(len(last)) + 1
 
 
-def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Readings:  # noqa: B008  (frozen)
-    """The readings that the recordings hold."""
+def readings(recorded: Recordings, kind: ReadingKind | None = None) -> Readings:
+    """The readings that the recordings hold; without a kind, the usual one for so many samples a second."""
+    kind = usual_kind(recorded.interval) if kind is None else kind
     table, notes = recorded.table, recorded.notes
     if kind.kind == "window":
         table, left_out = _windows(recorded, kind)
@@ -79,6 +92,8 @@ def readings(recorded: Recordings, kind: ReadingKind = ReadingKind()) -> Reading
         notes=notes,
         interval=recorded.interval,
         changes=recorded.changes,
+        time=table["time"].to_numpy(),
+        stretch=table["stretch"].to_numpy(),
     )
 
 
@@ -115,7 +130,7 @@ def _windows(recorded: Recordings, kind: ReadingKind) -> tuple[pl.DataFrame, tup
         recorded.table.with_columns(window=place)
         .group_by("stream", "window", maintain_order=True)
         .agg(
-            pl.col("person", "secret", "useful").first(),
+            pl.col("stretch", "person", "time", "secret", "useful").first(),
             pl.len().alias("samples"),
             pl.col(axes).mean(),
             deviation.name.map(lambda name: f"{name.rpartition('.')[0]}|deviation.{name.rpartition('.')[2]}"),

@@ -10,17 +10,18 @@ from reticent.errors import InputError
 
 # Intervals that miss the usual one by more than half of it are irregular; a few do not matter.
 IRREGULAR_SHARE = 0.05
-LABELS = ("secret", "useful")
+LABELS = ["secret", "useful"]
 
 
 @dataclass(frozen=True, eq=False)
 class Recordings:
     """Streams of labelled samples.
 
-    `table` has one row per sample: `stream`, `person`, `time` in seconds, `secret`, `useful`, then one column per axis,
-    named "sensor.axis". A stream is an unbroken stretch of one person with one secret and one useful label. `notes`
-    say in sentences what was left out and what looks odd: nothing is dropped silently. `changes` says how often a
-    stream ended because a label changed.
+    `table` has one row per sample: `stream`, `stretch`, `person`, `time` in seconds, `secret`, `useful`, then one
+    column per axis, named "sensor.axis". A stretch is an unbroken recording of one person; a stream is the part of it
+    with one secret and one useful label. The axes of a sensor that was not there are null. `notes` say in sentences
+    what was left out and what looks odd: nothing is dropped silently. `changes` says how often a stream ended because a
+    label changed.
     """
 
     table: pl.DataFrame
@@ -32,7 +33,7 @@ class Recordings:
 
     def axes(self, sensor: str) -> list[str]:
         """The columns of one sensor."""
-        return [name for name in self.table.columns if name.rpartition(".")[0] == sensor]
+        return _axes(self.table, sensor)
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -51,57 +52,84 @@ def recordings(
     secrets: tuple[str, ...],
     useful: tuple[str, ...],
     notes: tuple[str, ...] = (),
+    may_lack: tuple[str, ...] = (),
 ) -> Recordings:
     """Recordings from samples with columns session, person, time, secret, useful and the sensors' axes.
 
-    Samples with a value that is missing or not finite are left out, repeated times once only, both with a note.
-    Streams end where the session, the person or a label changes, and at long pauses.
+    Samples with a value that is missing or not finite are left out, repeated times once only, both with a note. A
+    sensor in `may_lack` is not there at such samples instead, which are kept. Streams end where the session, the person
+    or a label changes, and at long pauses.
     """
-    axes = [name for name in samples.columns if name.rpartition(".")[0] in sensors]
-    left_out = []
+    whole, left_out = _whole_samples(samples, sensors, may_lack)
+    ordered, broken = _streams(whole)
+    axes = [name for sensor in sensors for name in _axes(whole, sensor)]
+    table = ordered.select(
+        pl.col("stream", "stretch").cast(pl.Int64),
+        "person",
+        pl.col("time").cast(pl.Float64),
+        *LABELS,
+        pl.col(axes).cast(pl.Float32),
+    )
+    found = Recordings(table, sensors, secrets, useful, changes=_changes(table))
+    return replace(found, notes=(*notes, *left_out, *broken, *_oddities(found)))
+
+
+def _whole_samples(
+    samples: pl.DataFrame, sensors: tuple[str, ...], may_lack: tuple[str, ...]
+) -> tuple[pl.DataFrame, list[str]]:
+    """The samples that say of whom they are and lack nothing that must be there, and what was left out."""
     named = samples.filter(pl.col("person").is_not_null())
+    notes = []
     if lost := len(samples) - len(named):
-        left_out.append(f"{lost:,} samples do not say of whom they are: left out.")
-    samples = named
-    whole = samples.filter(pl.all_horizontal(pl.col("time", *axes).is_not_null() & pl.col("time", *axes).is_finite()))
-    if lost := len(samples) - len(whole):
-        left_out.append(f"{lost:,} of {len(samples):,} samples lack a value or hold one that is not finite: left out.")
+        notes.append(f"{lost:,} samples do not say of whom they are: left out.")
+    always = [name for sensor in sensors if sensor not in may_lack for name in _axes(samples, sensor)]
+    whole = named.filter(_whole(["time", *always]))
+    if lost := len(named) - len(whole):
+        notes.append(f"{lost:,} of {len(named):,} samples lack a value or hold one that is not finite: left out.")
     if whole.is_empty():
         raise InputError("The recordings hold no sample with a value for every axis and labels that are asked for.")
+    for sensor in may_lack:
+        own = _axes(whole, sensor)
+        if absent := whole.select((~_whole(own)).sum()).item():
+            notes.append(f"{absent:,} of {len(whole):,} samples are without {sensor}: that is a reading of its own.")
+            whole = whole.with_columns(pl.when(_whole(own)).then(pl.col(own)))
+    return whole, notes
+
+
+def _streams(whole: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The samples in the order of their times, once each, with stream and stretch, and what breaks them."""
+    notes = []
     ordered = whole.sort("person", "session", "time", maintain_order=True)
     once = ordered.unique(["person", "session", "time"], keep="first", maintain_order=True)
     if lost := len(ordered) - len(once):
-        left_out.append(f"{lost:,} samples repeat a time of the same session: the first of each is kept.")
-    changed = pl.any_horizontal(
-        pl.col("person", "session", "secret", "useful") != pl.col("person", "session", "secret", "useful").shift()
+        notes.append(f"{lost:,} samples repeat a time of the same session: the first of each is kept.")
+    other, moved = (
+        pl.any_horizontal(pl.col(names) != pl.col(names).shift()).fill_null(True)
+        for names in (["person", "session"], LABELS)
     )
-    once = once.with_columns(stream=changed.fill_null(True).cum_sum())
-    interval = _usual(_intervals(once))
-    pause = (pl.col("time").diff() > LONGEST_PAUSE * interval) & (pl.col("stream") == pl.col("stream").shift())
-    pauses = int(once.select(pause.sum()).item())
-    if pauses:
-        left_out.append(f"{pauses:,} pauses of more than {LONGEST_PAUSE * interval:.3g} s: a stream ends at each.")
-    once = once.with_columns(stream=pl.col("stream") - 1 + pause.fill_null(False).cum_sum())
-    table = once.select(
-        pl.col("stream").cast(pl.Int64),
-        "person",
-        pl.col("time").cast(pl.Float64),
-        "secret",
-        "useful",
-        pl.col(axes).cast(pl.Float32),
-    )
-    found = Recordings(table, sensors, secrets, useful, changes=_changes(once, interval))
-    return replace(found, notes=(*notes, *left_out, *_oddities(found)))
+    interval = _usual(_intervals(once.with_columns(stream=(other | moved).cum_sum())))
+    pause = pl.col("time").diff() > LONGEST_PAUSE * interval
+    if pauses := once.select((pause & ~other & ~moved).sum()).item():
+        notes.append(f"{pauses:,} pauses of more than {LONGEST_PAUSE * interval:.3g} s: a stream ends at each.")
+    broken = other | pause.fill_null(False)
+    return once.with_columns(stream=(broken | moved).cum_sum() - 1, stretch=broken.cum_sum() - 1), notes
 
 
-def _changes(ordered: pl.DataFrame, interval: float) -> LabelChanges:
-    """How often labels change from one sample of a session to the next, pauses left out."""
-    same = pl.all_horizontal(pl.col("person", "session") == pl.col("person", "session").shift())
-    unbroken = ordered.with_columns(
-        after=pl.col("time").diff(), **{f"new_{label}": pl.col(label) != pl.col(label).shift() for label in LABELS}
-    ).filter(same & (pl.col("after") <= LONGEST_PAUSE * interval))
+def _axes(table: pl.DataFrame, sensor: str) -> list[str]:
+    return [name for name in table.columns if name.rpartition(".")[0] == sensor]
+
+
+def _whole(columns: list[str]) -> pl.Expr:
+    return pl.all_horizontal(pl.col(columns).is_not_null() & pl.col(columns).is_finite())
+
+
+def _changes(table: pl.DataFrame) -> LabelChanges:
+    """How often labels change from one sample of a stretch to the next."""
+    unbroken = table.select(
+        "stretch", after=pl.col("time").diff(), **{label: pl.col(label) != pl.col(label).shift() for label in LABELS}
+    ).filter(pl.col("stretch") == pl.col("stretch").shift())
     seconds = float(unbroken["after"].sum())
-    return LabelChanges(*(float(unbroken[f"new_{label}"].sum()) / seconds for label in LABELS))
+    return LabelChanges(*(float(unbroken[label].sum()) / seconds for label in LABELS))
 
 
 def pairs(recorded: Recordings) -> pl.DataFrame:

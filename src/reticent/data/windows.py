@@ -47,6 +47,11 @@ class ReadingKind:
         return expected
 
 
+def usual_kind(interval: float) -> ReadingKind:
+    """Windows of a second; single samples where a second has fewer than two."""
+    return ReadingKind() if ReadingKind().seconds >= 2 * interval else ReadingKind("sample")
+
+
 def suggestion(longest: float, interval: float) -> str:
     """Windows of two samples at least and of `longest` seconds at most, as an option to give; else single samples."""
     least = _rounded_up(2 * interval)

@@ -18,9 +18,11 @@ def fit(
     sensors: Mapping[str, str | Sequence[str]] | Sequence[str],
     useful: str,
     secret: str,
-    window: int | float = 1.0,
+    window: int | float | None = None,
     codes: int = CODES,
     seed: int = 0,
+    static: bool = False,
+    step: float | None = None,
 ) -> Model:
     """Fit a model to recordings: a table with one row per sample.
 
@@ -31,9 +33,13 @@ def fit(
         sensors: The columns of each sensor, by its name; or columns that are a sensor each.
         useful: The column of the useful value.
         secret: The column of the secret.
-        window: Seconds that are summed up into one reading. 0: every sample is a reading.
+        window: Seconds that are summed up into one reading. 0: every sample is a reading. By default 1, or 0 where a
+            second has fewer than two samples.
         codes: Different readings of a sensor that the model tells apart, at most.
         seed: Seed of the codebook and of the releases that judge the fit.
+        static: Take secret and useful value to stay the same during an episode, also where they change in the table.
+            By default the model then has a transition.
+        step: Seconds of a step of a pair that moves; by default as long as a reading.
 
     Returns:
         The model. `model.fitted` holds what is known about it: the codebook, who it was fitted to, and the tempering,
@@ -49,13 +55,13 @@ def fit(
         >>> model.sensors, model.channel.shape, model.fitted["people"]
         (('arm', 'leg'), (2, 2, 2, 3), ['0', '1'])
     """
-    if not window >= 0:
+    if window is not None and not window >= 0:
         raise InputError(f"window must be a number of seconds, zero or more, but is {window}.")
     if not 2 <= codes <= 1000:
         raise InputError(f"codes must lie between 2 and 1000, but is {codes}.")
     columns = TableMap(_columns(sensors), Labels(useful), Labels(secret), person, time)
-    kind = ReadingKind("sample") if window == 0 else ReadingKind("window", float(window))
-    return fit_model(readings(frame_recordings(frame_of(table), columns), kind), codes, seed)
+    kind = None if window is None else ReadingKind("window", float(window)) if window else ReadingKind("sample")
+    return fit_model(readings(frame_recordings(frame_of(table), columns), kind), codes, seed, None, static, step)
 
 
 def _columns(sensors: Mapping[str, str | Sequence[str]] | Sequence[str]) -> dict[str, tuple[str, ...]]:

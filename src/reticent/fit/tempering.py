@@ -6,29 +6,38 @@ tempered towards the law m(z) of all pairs together,
     q_rho(z | s, u)  proportional to  m(z) (q(z | s, u) / m(z))^rho,
 
 with the power rho (and a clip of the logarithm of the ratio) whose beliefs had the lowest loss on people who were left
-out of the fit, one after the other.
+out of the fit, one after the other. Where the pair moves, what tells the useful value and what tells the secret beside
+it resemble their past for different times, and have a power each:
+
+    q(z | s, u)  proportional to  m(z) (q(z | u) / m(z))^rho (q(z | s, u) / q(z | u))^rho_S.
 """
 
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from reticent.data.readings import Readings
+from reticent.data.trajectories import Trajectories
 from reticent.fit.calibration import calibration_error
 from reticent.fit.codes import counted
-from reticent.problem.codebook import Codebook
+from reticent.fit.transition import fit_transition
 
 POWERS, CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), (None, 1.0, 0.5)
+# Of a pair that moves: readings of hours resemble each other more than ten in a row do.
+PART_POWERS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 # Random releases of each left-out person that judge the powers.
 JUDGED_EPISODES, JUDGED_READINGS = 2000, 10
+# Of trajectories, which last longer: so many parts of so many steps.
+JUDGED_STRETCHES, JUDGED_STEPS = 100, 240
 
 
 @dataclass(frozen=True)
 class Tempering:
     """The power and the clip that were chosen, the held-out loss (nats per belief) and calibration error with them,
-    and both without."""
+    and both without. `secret_power` is that of the secret beside the useful value; None: one power for both."""
 
     power: float
     clip: float | None
@@ -36,6 +45,33 @@ class Tempering:
     calibration_error: float
     plain_loss: float
     plain_calibration_error: float
+    secret_power: float | None = None
+
+    def applied(
+        self, channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"]
+    ) -> Float[np.ndarray, "A S U Z"]:
+        """The channel, tempered so."""
+        return Option(self.power, self.clip, self.secret_power).applied(channel, prior)
+
+
+class Option(NamedTuple):
+    """A way of tempering that is tried."""
+
+    power: float
+    clip: float | None
+    secret_power: float | None = None
+
+    def applied(
+        self, channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"]
+    ) -> Float[np.ndarray, "A S U Z"]:
+        """The channel, tempered so."""
+        if self.secret_power is None:
+            return tempered(channel, self.power, self.clip)
+        return tempered_in_parts(channel, prior, self.power, self.secret_power)
+
+
+STATIC = [Option(*each) for each in product(POWERS, CLIPS)]
+MOVING = [Option(power, None, own) for power, own in product(PART_POWERS, PART_POWERS) if own <= power]
 
 
 def tempered(channel: Float[np.ndarray, "A S U Z"], power: float, clip: float | None) -> Float[np.ndarray, "A S U Z"]:
@@ -47,32 +83,80 @@ def tempered(channel: Float[np.ndarray, "A S U Z"], power: float, clip: float | 
     return law / law.sum(-1, keepdims=True)
 
 
-def chosen_tempering(recorded: Readings, codebook: Codebook, prior: Float[np.ndarray, "S U"], seed: int) -> Tempering:
-    """The power and clip of the lowest mean loss over left-out people. The codebook knows no labels: it is of all."""
+def tempered_in_parts(
+    channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"], power: float, secret_power: float
+) -> Float[np.ndarray, "A S U Z"]:
+    """The laws of each useful value drawn towards what all have in common, and those of its secrets towards it."""
+    together = channel.mean((1, 2), keepdims=True)
+    # Of a useful value that cannot be, all secrets alike.
+    given = np.where(prior.sum(0) > 0, prior, 1.0)
+    by_useful = np.einsum("su,asuz->auz", given / given.sum(0), channel)[:, None]
+    told, beside = (
+        np.log(np.divide(over, under, out=np.ones(np.broadcast(over, under).shape), where=under > 0))
+        for over, under in ((by_useful, together), (channel, by_useful))
+    )
+    law = together * np.exp(power * told + secret_power * beside)
+    return law / law.sum(-1, keepdims=True)
+
+
+def chosen_tempering(
+    recorded: Readings,
+    codes: Int[np.ndarray, "N A"],
+    owned: Bool[np.ndarray, "A Z"],
+    prior: Float[np.ndarray, "S U"],
+    seed: int,
+    lives: Trajectories | None = None,
+) -> Tempering:
+    """The option of the lowest mean loss over left-out people. The codebook, which gave the codes, knows no labels: it
+    is of all.
+
+    Where the pair moves, `lives` says how, and beliefs are judged over hours of steps in place of a few readings.
+    """
     rng = np.random.default_rng(seed)
-    options = list(product(POWERS, CLIPS))
+    options = STATIC if lives is None else MOVING
     losses, confidences, rights = [], [], []
     people = np.unique(recorded.person).tolist()
     for person in people:
-        others = recorded.of([other for other in people if other != person])
-        channel = counted(others, codebook.codes(others.values), codebook.sizes)
-        judged = _random_releases(recorded.of([person]), codebook, prior, rng)
+        rest, own = [other for other in people if other != person], recorded.person == person
+        channel = counted(recorded.of(rest), codes[~own], owned)
+        if lives is None:
+            transition, judged = None, _random_releases(recorded.of([person]), codes[own], prior, rng)
+        else:
+            transition, judged = fit_transition(lives.of(rest), prior), _random_stretches(lives.of([person]), rng)
         loss, confidence, right = zip(
-            *(_judge(prior, tempered(channel, *option), *judged) for option in options), strict=True
+            *(_judge(prior, option.applied(channel, prior), transition, judged) for option in options), strict=True
         )
         for found, column in ((loss, losses), (confidence, confidences), (right, rights)):
             column.append(found)
     # All left-out people together: one person's secret is often the same all along, so that one cannot be calibrated.
     loss = np.mean(losses, 0)
     error = [calibration_error(*pair) for pair in zip(*(_pooled(x) for x in (confidences, rights)), strict=True)]
-    best, plain = int(loss.argmin()), options.index((1.0, None))
-    numbers = [float(x) for x in (loss[best], error[best], loss[plain], error[plain])]
-    return Tempering(*options[best], *numbers)
+    # The first option trusts the counts as they are.
+    best, plain = int(loss.argmin()), 0
+    return Tempering(
+        power=options[best].power,
+        clip=options[best].clip,
+        loss=float(loss[best]),
+        calibration_error=error[best],
+        plain_loss=float(loss[plain]),
+        plain_calibration_error=error[plain],
+        secret_power=options[best].secret_power,
+    )
 
 
-def _random_releases(recorded: Readings, codebook: Codebook, prior: Float[np.ndarray, "S U"], rng: np.random.Generator):
-    """Sensors and codes [N T] of random stretches of one person, and the pairs [N]."""
-    codes, left = codebook.codes(recorded.values), recorded.left
+class Released(NamedTuple):
+    """Which sensors spoke and their codes, and the hidden pair then: one column where it stays."""
+
+    sensor: Int[np.ndarray, "N T"]
+    code: Int[np.ndarray, "N T"]
+    pair: Int[np.ndarray, "N T1"]
+
+
+def _random_releases(
+    recorded: Readings, codes: Int[np.ndarray, "N A"], prior: Float[np.ndarray, "S U"], rng: np.random.Generator
+) -> Released:
+    """Random sensors over random stretches of one person in which nothing changes."""
+    left = recorded.left
     pair = recorded.secret * len(recorded.useful_values) + recorded.useful
     length = int(min(JUDGED_READINGS, left.max()))
     able = np.flatnonzero(left >= length)
@@ -80,7 +164,17 @@ def _random_releases(recorded: Readings, codebook: Codebook, prior: Float[np.nda
     weight = prior.reshape(-1)[pair[able]] / np.bincount(pair[able])[pair[able]]
     start = rng.choice(able, JUDGED_EPISODES, p=weight / weight.sum())
     sensors = rng.integers(codes.shape[1], size=(JUDGED_EPISODES, length))
-    return sensors, codes[start[:, None] + np.arange(length), sensors], pair[start]
+    return Released(sensors, codes[start[:, None] + np.arange(length), sensors], pair[start, None])
+
+
+def _random_stretches(lives: Trajectories, rng: np.random.Generator) -> Released:
+    """Random sensors over random parts of one person's trajectories."""
+    length = int(min(JUDGED_STEPS, lives.lengths.max()))
+    ends = np.cumsum(lives.lengths)
+    left = np.repeat(ends, lives.lengths) - np.arange(len(lives))
+    rows = rng.choice(np.flatnonzero(left >= length), JUDGED_STRETCHES)[:, None] + np.arange(length)
+    sensors = rng.integers(lives.codes.shape[1], size=rows.shape)
+    return Released(sensors, lives.codes[rows, sensors], lives.pair[rows])
 
 
 def _pooled(by_person: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
@@ -88,14 +182,23 @@ def _pooled(by_person: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
     return [np.concatenate([np.ravel(each) for each in option]) for option in zip(*by_person, strict=True)]
 
 
-def _judge(prior: Float[np.ndarray, "S U"], channel: Float[np.ndarray, "A S U Z"], sensors, codes, pairs):
+def _judge(
+    prior: Float[np.ndarray, "S U"],
+    channel: Float[np.ndarray, "A S U Z"],
+    transition: Float[np.ndarray, "S U S U"] | None,
+    released: Released,
+) -> tuple[float, np.ndarray, np.ndarray]:
     """Mean loss of the beliefs after each reading, the confidence in the secret there, and whether it was right."""
-    secrets, useful = channel.shape[1:3]
-    likely = np.cumsum(np.log(channel[sensors, :, :, codes]), axis=1).reshape(*sensors.shape, -1)
-    logs = np.where(prior.reshape(-1) > 0, likely + np.log(np.maximum(prior.reshape(-1), 1e-300)), -np.inf)
-    beliefs = np.exp(logs - logs.max(-1, keepdims=True))
-    beliefs /= beliefs.sum(-1, keepdims=True)
-    right = np.take_along_axis(beliefs, np.broadcast_to(pairs[:, None, None], (*sensors.shape, 1)), -1)
-    by_secret = beliefs.reshape(*sensors.shape, secrets, useful).sum(-1)
-    named = by_secret.argmax(-1) == (pairs // useful)[:, None]
+    likely = channel[released.sensor, :, :, released.code].reshape(*released.sensor.shape, -1)
+    beliefs = np.empty_like(likely)
+    belief = np.broadcast_to(prior.reshape(-1), likely[:, 0].shape)
+    for step in range(likely.shape[1]):
+        moved = belief if transition is None or step == 0 else belief @ transition.reshape(prior.size, -1)
+        belief = moved * likely[:, step]
+        belief = belief / belief.sum(-1, keepdims=True)
+        beliefs[:, step] = belief
+    pair = np.broadcast_to(released.pair, released.sensor.shape)
+    right = np.take_along_axis(beliefs, pair[..., None], -1)
+    by_secret = beliefs.reshape(*pair.shape, *prior.shape).sum(-1)
+    named = by_secret.argmax(-1) == pair // prior.shape[1]
     return float(-np.log(np.maximum(right, 1e-12)).mean()), by_secret.max(-1), named

@@ -49,7 +49,7 @@ def kernels_at(readings: Joint, bound: Bound, enforcement: Enforcement) -> Float
     """What is sent in place of these readings; None where nothing is."""
     if not enforcement.replaces:
         return None
-    return enforcement.kernels(Safety(readings, bound.secret_limits(len(readings.belief))))
+    return enforcement.kernels(Safety.of(readings, bound.secret_limits(len(readings.belief))))
 
 
 def public_state(

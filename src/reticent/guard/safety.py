@@ -8,57 +8,82 @@ q(z | a, s, u), r(z) the chance of "as it is" and k(m | z) that of the merged sy
     r(z) = 0 where P(s | z) >= theta for some s,
     sum_z k(m | z) (P(z, s) - theta P(z)) <= 0 for every m and s.
 
-Both are linear, so the cheapest safe kernel is a linear program. `theta` lies between beta(s), so that merging
-everything is always a solution, and the limit of s, by more than rounding can bridge. What the solver returns is
-checked and, if it fails, replaced by exactly that solution: the promise does not depend on the solver.
+Both are linear, so the cheapest safe kernel is a linear program. The same holds for any other event than "the secret is
+s": `reticent.guard.rows` says which there are. `theta` lies between the event's probability and its limit, so that
+merging everything is always a solution, by more than rounding can bridge. What the solver returns is checked and, if
+it fails, replaced by exactly that solution: the promise does not depend on the solver.
 """
 
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from reticent.belief.bayes import secret_marginal, sent_joint
+from reticent.belief.bayes import sent_joint
 from reticent.belief.prospect import Joint
 from reticent.guard.program import cheapest_kernels
-from reticent.problem.merging import BLEND, KERNEL_SUM_TOLERANCE, MARGIN, SHARE
+from reticent.guard.rows import Rows, present_rows
+from reticent.problem.merging import BLEND, KERNEL_SUM_TOLERANCE, ROUNDS, ROWS
 from reticent.types import Kernels
 
 
 class Safety:
-    """What is safe to send at one belief, of these readings. `limits` [S] are those on the posterior of each secret.
+    """What is safe to send of these readings: all rows must hold. `xp` is the namespace of the arrays."""
 
-    `theta` [S] is what the program keeps to; `xp` is the namespace of the arrays.
-    """
-
-    def __init__(self, readings: Joint, limits: Float[Any, " S"]) -> None:
+    def __init__(self, readings: Joint, rows: Rows) -> None:
         self.xp: Any = readings.belief.__array_namespace__()
-        headroom = (limits - secret_marginal(readings.belief)).min()
-        self.readings, self.limits = readings, limits
-        self.theta = limits - self.xp.minimum(MARGIN, (1 - SHARE) * headroom)
+        self.readings, self.rows = readings, rows
+
+    @classmethod
+    def of(cls, readings: Joint, limits: Float[Any, " S"]) -> "Safety":
+        """Of a pair that stands still, with these limits on the posterior of each secret."""
+        return cls(readings, present_rows(readings, limits))
 
     def cheapest(self, cost: Float[Any, "O A Z"]) -> Kernels:
         """The safe kernels of least cost, where cost[0] is of sending z as it is and cost[m] of merging it into m."""
         xp, options = self.xp, cost.shape[0]
-        excess = self.readings.secret - self.theta[:, None, None] * self.readings.law[None]
-        raw = (excess < 0).all(0)
-        kernels = cheapest_kernels(cost.swapaxes(0, 1), excess.swapaxes(0, 1), raw)
+        kernels = self._solution(cost.swapaxes(0, 1))
         kernels = kernels / kernels.sum(1, keepdims=True)
-        # A merged symbol that is hardly ever used has no more than rounding errors to balance its secrets with. A
+        # A merged symbol that is hardly ever used has no more than rounding errors to balance its rows with. A
         # little of every reading corrects that.
         safe = self.holds(kernels)
-        if isinstance(safe, np.ndarray) and safe.all():
+        if _all_of(safe):
             return kernels
         merged = xp.arange(options) > 0
         blended = (1 - BLEND) * kernels + BLEND * self._same_for_all(merged / (options - 1))
         safest = xp.where(self.holds(blended)[:, None, None], blended, self.merge_everything(options))
         return xp.where(safe[:, None, None], kernels, safest)
 
+    def _solution(self, cost: Float[Any, "A O Z"]) -> Kernels:
+        """What the solver returns for all rows; where there are many, for those that matter."""
+        excess = self.rows.event - self.rows.theta[:, None, None] * self.rows.law
+        raw = (excess < 0).all(0)
+        if len(excess) <= ROWS:
+            return cheapest_kernels(cost, excess.swapaxes(0, 1), raw)
+        chosen = self._most_violable(excess)
+        kernels = self._solved(cost, excess, raw, chosen)
+        for _ in range(ROUNDS):
+            if _all_of(self.holds(kernels)):
+                return kernels
+            # What each merged symbol adds up to in each row, [J A M].
+            sums = (excess.swapaxes(0, 1) @ kernels[:, 1:].swapaxes(1, 2)).swapaxes(0, 1)
+            chosen = self.xp.concatenate([chosen, sums.argmax(0).T])
+            kernels = self._solved(cost, excess, raw, chosen)
+        return kernels
+
+    def _most_violable(self, excess: Float[Any, "J A Z"]) -> Int[Any, "R A"]:
+        """The rows that could be violated most, of each sensor."""
+        return (-self.xp.maximum(excess, 0.0).sum(-1)).argsort(axis=0)[:ROWS]
+
+    def _solved(self, cost: Any, excess: Any, raw: Any, chosen: Int[Any, "R A"]) -> Kernels:
+        """What the solver returns for the chosen rows of each sensor."""
+        rows = self.xp.take_along_axis(excess, chosen[:, :, None], axis=0)
+        return cheapest_kernels(cost, rows.swapaxes(0, 1), raw)
+
     def holds(self, kernels: Kernels) -> Bool[Any, " A"]:
-        """Whether these are kernels, none of whose symbols lifts a secret beyond halfway from theta to L_B."""
-        joint = sent_joint(self.readings.secret, kernels)
-        highest = (self.theta + self.limits) / 2
-        safe = (joint <= highest[:, None, None] * joint.sum(0)[None]).all((0, 2))
+        """Whether these are kernels, none of whose symbols lifts a row beyond halfway from theta to its limit."""
+        event, law = sent_joint(self.rows.event, kernels), sent_joint(self.rows.law, kernels)
+        safe = (event <= self.rows.highest[:, None, None] * law).all((0, 2))
         # A comparison with something that is not a number is false.
         whole = (abs(kernels.sum(1) - 1) < KERNEL_SUM_TOLERANCE).all(1)
         return safe & (kernels >= 0).all((1, 2)) & whole
@@ -71,3 +96,8 @@ class Safety:
         """Every reading of every sensor becomes each option with the same chance."""
         sensors, symbols = self.readings.law.shape
         return self.xp.broadcast_to(chances[None, :, None], (sensors, len(chances), symbols))
+
+
+def _all_of(safe: Bool[Any, " A"]) -> bool:
+    """Whether every sensor is known to be safe already; compiled code never knows."""
+    return isinstance(safe, np.ndarray) and bool(safe.all())

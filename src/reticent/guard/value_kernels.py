@@ -30,10 +30,14 @@ class ValueKernels(KernelRule):
     Without `refinements` they are label kernels in the shape of value kernels: for a value that is still raw.
     """
 
-    name: ClassVar[KernelChoice] = "value"
+    name: ClassVar[str] = "value"
     continuation: ContinuationValue
     error_penalty: Any
     refinements: int = field(default=REFINEMENTS, metadata={"static": True})
+
+    @property
+    def choice(self) -> KernelChoice:
+        return "value"
 
     def kernels(self, guard: Guard, safety: Safety) -> Kernels:
         xp = safety.xp

@@ -14,7 +14,8 @@ from reticent.belief.bayes import useful_joint, useful_marginal
 from reticent.belief.information import secret_information_bits, useful_information_bits
 from reticent.policy.features import lookahead_costs
 from reticent.policy.policy import NEVER, FixedSensor, Policy, RandomSensor, best, choose, sure_enough
-from reticent.process.process import Process, PublicState
+from reticent.process.process import Process, Public, PublicState
+from reticent.process.rollout import AnyProcess
 from reticent.types import Array, Belief, Channel, Index, PerSensor, PRNGKey, Scalar
 
 # Keeps logarithms and quotients finite where a hypothesis is already ruled out.
@@ -49,11 +50,11 @@ class OneStepLookahead(Policy):
 class InformationGain(Policy):
     """The sensor with the highest I_U - kappa I_S, in bits."""
 
-    process: Process
+    process: AnyProcess
     kappa: Scalar
     threshold: Scalar
 
-    def act(self, key: PRNGKey, public: PublicState) -> Index:
+    def act(self, key: PRNGKey, public: Public) -> Index:
         del key
         emissions = self.process.emissions(public)
         gain = useful_information_bits(public.belief, emissions)

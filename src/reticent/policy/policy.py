@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from reticent.belief.bayes import useful_marginal
-from reticent.process.process import Process, PublicState
+from reticent.process.process import Process, Public, PublicState
 from reticent.types import Array, Index, PRNGKey, Scalar
 
 # A threshold on a probability that no belief reaches: the policy never stops by it.
@@ -29,7 +29,7 @@ class Policy(eqx.Module):
     """
 
     @abc.abstractmethod
-    def act(self, key: PRNGKey, public: PublicState) -> Index:
+    def act(self, key: PRNGKey, public: Public) -> Index:
         """Index of a sensor, or one past the last sensor to stop."""
 
     def acts_in(self, process: Process) -> Process:
@@ -42,7 +42,7 @@ class Policy(eqx.Module):
         return None
 
 
-def choose(key: PRNGKey, public: PublicState, weight: Float[Array, " A"], stop: Array) -> Index:
+def choose(key: PRNGKey, public: Public, weight: Float[Array, " A"], stop: Array) -> Index:
     """Stop if told to or if no sensor is allowed; else an allowed sensor, drawn by weight."""
     sensors = public.allowed[:-1]
     weight = jnp.where(sensors, weight, 0.0)
@@ -52,14 +52,14 @@ def choose(key: PRNGKey, public: PublicState, weight: Float[Array, " A"], stop: 
     return jnp.where(stop | ~jnp.any(sensors), sensors.size, sensor)
 
 
-def best(public: PublicState, score: Float[Array, " A"], stop: Array) -> Index:
+def best(public: Public, score: Float[Array, " A"], stop: Array) -> Index:
     """Stop if told to or if no sensor is allowed; else the allowed sensor of the highest score."""
     sensors = public.allowed[:-1]
     sensor = jnp.argmax(jnp.where(sensors, score, -jnp.inf))
     return jnp.where(stop | ~jnp.any(sensors), sensors.size, sensor)
 
 
-def sure_enough(public: PublicState, threshold: Scalar) -> Array:
+def sure_enough(public: Public, threshold: Scalar) -> Array:
     """Whether the provider's best guess of U has reached the threshold."""
     return jnp.max(useful_marginal(public.belief)) >= threshold
 
@@ -69,7 +69,7 @@ class RandomSensor(Policy):
 
     threshold: Scalar
 
-    def act(self, key: PRNGKey, public: PublicState) -> Index:
+    def act(self, key: PRNGKey, public: Public) -> Index:
         return choose(key, public, jnp.ones(public.allowed.size - 1), sure_enough(public, self.threshold))
 
 

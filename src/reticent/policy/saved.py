@@ -25,10 +25,10 @@ RULE_ARRAYS = tuple(field.name for field in fields(AnswerRule))
 def policy_file(policy: Policy | Answer, task: Task, provenance: dict[str, Any]) -> PolicyFile:
     """The file that holds a policy; an `InputError` for one of a kind that a file cannot hold."""
     match policy:
-        case Actor():
+        case Actor(features=Features() as features):
             network = policy.network
-            settings = {"inputs": policy.features.inputs, "width": _width(network), "greedy": policy.greedy}
-            settings |= _price(policy.features.process)
+            settings = {"inputs": features.inputs, "width": _width(network), "greedy": policy.greedy}
+            settings |= _price(features.process)
             return PolicyFile("actor", task, settings, network_arrays(network), provenance)
         case Lookahead():
             network = policy.value.network

@@ -243,7 +243,12 @@ class Lagrangian(Enforcement):
 class KernelRule(abc.ABC):
     """Which of the safe kernels to use."""
 
-    name: ClassVar[KernelChoice]
+    name: ClassVar[str]
+
+    @property
+    def choice(self) -> KernelChoice:
+        """What policy files call it; label for a rule that needs nothing learned."""
+        return "label"
 
     @abc.abstractmethod
     def kernels(self, guard: "Guard", safety: Any) -> Any:
@@ -258,7 +263,7 @@ class KernelRule(abc.ABC):
 class LabelKernels(KernelRule):
     """A rule that needs nothing learned: its program depends on the belief only."""
 
-    name: ClassVar[KernelChoice] = "label"
+    name: ClassVar[str] = "label"
 
     def kernels(self, guard: "Guard", safety: Any) -> Any:
         return safety.cheapest(guard.label_costs(safety))
@@ -292,7 +297,7 @@ class Guard(Enforcement):
 
     @property
     def kernel_choice(self) -> KernelChoice:
-        return self.rule.name
+        return self.rule.choice
 
     def with_rule(self, rule: KernelRule) -> "Guard":
         return dataclasses.replace(self, rule=rule)

@@ -1,4 +1,4 @@
-"""The finite model: the prior of the hidden pairs, and what each sensor says under each."""
+"""The finite model: the prior of the hidden pairs, what each sensor says under each, and how the pair moves."""
 
 import json
 import math
@@ -14,15 +14,17 @@ from reticent.problem.fitted import check_fitted
 from reticent.problem.merging import label_symbols, value_symbols
 
 ROW_SUM_TOLERANCE, ROUNDING = 1e-5, 1e-12
-FIELDS = ("prior", "channel", "secrets", "useful", "sensors", "symbols", "fitted")
+FIELDS = ("prior", "channel", "secrets", "useful", "sensors", "symbols", "fitted", "transition")
+PARTS = ("secret", "useful")
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Model:
     """Who could be there, and what each sensor says about them: prior p(s, u) and channel q(z | a, s, u).
 
-    Tables are nested lists, tuples or arrays; rows may miss one by 1e-5, as numbers typed with a few digits do. They
-    are stored as normalised 64-bit arrays that cannot be written to.
+    With a transition T(s', u' | s, u) the hidden pair is a Markov chain; without one it stands still. Tables are nested
+    lists, tuples or arrays; rows may miss one by 1e-5, as numbers typed with a few digits do. They are stored as
+    normalised 64-bit arrays that cannot be written to.
 
     Args:
         prior: p(s, u), [secret][useful]; by default the same for every pair.
@@ -31,6 +33,8 @@ class Model:
         useful: Names of the values of the useful U.
         sensors: Names of the sensors.
         symbols: Names of what a reading can be; by default "0", "1", and so on.
+        transition: T(s', u' | s, u), [secret][useful][next secret][next useful]; or, for a secret and a useful value
+            that move independently, {"secret": [secret][next], "useful": [useful][next]}. By default nothing moves.
         fitted: Of a model made from recordings, how: the codebook, the tempering, what a reading is (`reticent.fit`).
 
     Example:
@@ -49,6 +53,7 @@ class Model:
     sensors: tuple[str, ...]
     symbols: tuple[str, ...]
     fitted: dict[str, Any] | None
+    transition: np.ndarray | None
 
     def __init__(
         self,
@@ -59,6 +64,7 @@ class Model:
         sensors: Any = None,
         symbols: Any = None,
         fitted: Any = None,
+        transition: Any = None,
     ) -> None:
         needed = {"secrets": secrets, "useful": useful, "sensors": sensors, "channel": channel}
         if missing := [name for name, given in needed.items() if given is None]:
@@ -72,18 +78,40 @@ class Model:
         check_fitted(fitted)
         prior = _prior(prior, (len(secrets), len(useful)))
         channel = _channel(channel, sensors, secrets, useful, len(symbols))
-        for axis, value in zip(FIELDS, (prior, channel, secrets, useful, sensors, symbols, fitted), strict=True):
+        transition = None if transition is None else _transition(transition, secrets, useful)
+        values = (prior, channel, secrets, useful, sensors, symbols, fitted, transition)
+        for axis, value in zip(FIELDS, values, strict=True):
             object.__setattr__(self, axis, value)
 
     @property
     def largest_secret_prior(self) -> float:
         return float(self.prior.sum(1).max())
 
+    @property
+    def dynamics(self) -> np.ndarray:
+        """T(s', u' | s, u), [S U S U]; the identity where nothing moves."""
+        return np.eye(self.prior.size).reshape(self.prior.shape * 2) if self.transition is None else self.transition
+
+    @property
+    def moves(self) -> bool:
+        """Whether the hidden pair may change with time."""
+        return not np.array_equal(self.dynamics, np.eye(self.prior.size).reshape(self.prior.shape * 2))
+
+    @property
+    def secret_moves(self) -> bool:
+        """Whether the secret may change with time."""
+        return not np.allclose(np.einsum("susv->su", self.dynamics), 1, rtol=0, atol=ROUNDING)
+
+    def moving(self, transition: Any) -> "Model":
+        """The model whose hidden pair moves so; None for one that stands still."""
+        return Model(**{**{axis: getattr(self, axis) for axis in FIELDS}, "transition": transition})
+
     def to_json(self) -> dict[str, Any]:
         """The problem-file form: what `from_json` reads back to the same model."""
         names = {axis: list(getattr(self, axis)) for axis in ("secrets", "useful", "sensors", "symbols")}
         tables = {"prior": self.prior.tolist(), "channel": self.channel.tolist()}
-        return {**names, **tables, **({} if self.fitted is None else {"fitted": self.fitted})}
+        moves = {} if self.transition is None else {"transition": self.transition.tolist()}
+        return {**names, **tables, **moves, **({} if self.fitted is None else {"fitted": self.fitted})}
 
     @classmethod
     def from_json(cls, problem: Any) -> "Model":
@@ -168,6 +196,27 @@ def _channel(
         where = f"{sensors[a]!r}, secret {secrets[s]!r}, useful {useful[u]!r}"
         _check_sum(f"The channel row of sensor {where}", total)
     return _normalised(table, table.sum(-1, keepdims=True))
+
+
+def _transition(given: Any, secrets: Sequence[str], useful: Sequence[str]) -> np.ndarray:
+    """T [S U S U] as given, or of two parts that move independently."""
+    if isinstance(given, dict):
+        if set(given) != set(PARTS):
+            raise InputError(f"The transition has the parts {sorted(given)}, but as an object it has {list(PARTS)}.")
+        own, other = (_moves(part, given[part], names) for part, names in zip(PARTS, (secrets, useful), strict=True))
+        given = np.einsum("st,uv->sutv", own, other)
+    shape = (len(secrets), len(useful)) * 2
+    table = _table("transition", given, shape, "[secret][useful][next secret][next useful]")
+    for (s, u), total in np.ndenumerate(table.sum((-2, -1))):
+        _check_sum(f"The transition from secret {secrets[s]!r}, useful {useful[u]!r}", total)
+    return _normalised(table, table.sum((-2, -1), keepdims=True))
+
+
+def _moves(part: str, given: Any, names: Sequence[str]) -> np.ndarray:
+    table = _table(f"The {part} part of the transition", given, (len(names),) * 2, "[value][next value]")
+    for name, total in zip(names, table.sum(1), strict=True):
+        _check_sum(f"The {part} part of the transition from {name!r}", total)
+    return _normalised(table, table.sum(1, keepdims=True))
 
 
 def _array(name: str, values: Any) -> np.ndarray:

@@ -36,6 +36,11 @@ class Task:
     horizon: int = 200
 
     def __post_init__(self) -> None:
+        if self.model.moves:
+            raise InputError(
+                "The model has a transition, so its hidden pair moves, but in a Task it stands still until the stop. "
+                "Use Monitoring for a problem that goes on, or leave the transition out."
+            )
         self.bound.check(self.model.prior)
         if self.enforcement is USUAL:
             object.__setattr__(self, "enforcement", default_enforcement(self.bound))

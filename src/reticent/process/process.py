@@ -17,7 +17,7 @@ enforcement. The contract, one test each in tests/process/test_process.py:
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -40,11 +40,14 @@ from reticent.process.leaves import with_leaves
 from reticent.process.source import FromChannel, FromModel, FromReadings, Hidden, Source, check_channel, draw
 from reticent.types import Array, Belief, Channel, Flag, Index, Kernels, PRNGKey, Scalar
 
+# A `PublicState`; in a process that goes on an `OngoingState`.
+Public: TypeAlias = Any
+
 
 class State(eqx.Module):
     """The public state, the filter's memory behind it, the step count, and what is hidden."""
 
-    public: PublicState
+    public: Public
     memory: Memory
     step: Index
     hidden: Hidden
@@ -116,17 +119,17 @@ class Transition(eqx.Module):
     refusal: Refusal
 
 
-class _Kept:
+class Kept:
     """What a process remembers and no compiled program reads: processes that differ only in it share one program."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Kept)
+        return isinstance(other, Kept)
 
     def __hash__(self) -> int:
-        return hash(_Kept)
+        return hash(Kept)
 
 
 class Process(eqx.Module, Rules):
@@ -159,7 +162,7 @@ class Process(eqx.Module, Rules):
     horizon: Index
     # Every episode starts here: computed once, not at every restart.
     first: PublicState
-    _task: _Kept = eqx.field(static=True)
+    _task: Kept = eqx.field(static=True)
 
     def __init__(
         self,
@@ -178,7 +181,7 @@ class Process(eqx.Module, Rules):
         self.objective = with_leaves(objective)
         self.horizon = jnp.asarray(horizon)
         self.first = _first_public(self.filter, self.bound, self.enforcement)
-        self._task = _Kept(task)
+        self._task = Kept(task)
 
     @classmethod
     def of(cls, task: Task) -> "Process":

@@ -5,7 +5,7 @@ Both are written for one lane; callers vmap them.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,25 +16,28 @@ from jaxtyping import Float
 from reticent.belief.bayes import secret_marginal
 from reticent.errors import InputError
 from reticent.process.cores import cores
-from reticent.process.process import Process, PublicState, Refusal, State, Transition
+from reticent.process.ongoing import OngoingProcess
+from reticent.process.process import Process, Public, PublicState, Refusal, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
-Act = Callable[[PRNGKey, PublicState], Index | int]
+Act = Callable[[PRNGKey, Any], Index | int]
+# Of a problem with a stop, or of one that goes on.
+AnyProcess: TypeAlias = Process | OngoingProcess
 Piece = TypeVar("Piece")
 
 
 class Moment(eqx.Module):
     """One step of a rollout. `after` is the public state that the action led to, before any restart."""
 
-    public: PublicState
+    public: Public
     action: Index
     cost: Scalar
     terminated: Flag
     truncated: Flag
-    after: PublicState
+    after: Public
 
 
-def decide(act: Act, key: PRNGKey, public: PublicState) -> Index:
+def decide(act: Act, key: PRNGKey, public: Public) -> Index:
     """The action that a policy returns. Raises `InputError` if it cannot be compiled or returns no integer."""
     try:
         action = jnp.asarray(act(key, public))
@@ -60,12 +63,12 @@ def side_by_side(process: Process) -> int:
 
 
 @eqx.filter_jit
-def begin(process: Process, keys: PRNGKey) -> State:
+def begin(process: AnyProcess, keys: PRNGKey) -> State:
     """Fresh episodes, one per key."""
     return jax.vmap(process.init)(keys)
 
 
-def rollout(process: Process, act: Act, key: PRNGKey, state: State, length: int) -> tuple[State, Moment]:
+def rollout(process: AnyProcess, act: Act, key: PRNGKey, state: State, length: int) -> tuple[State, Moment]:
     """`length` steps from the state on; a finished episode restarts. Returns the last state and moments [T]."""
 
     def one(state: State, key: PRNGKey) -> tuple[State, Moment]:
@@ -75,7 +78,7 @@ def rollout(process: Process, act: Act, key: PRNGKey, state: State, length: int)
     return jax.lax.scan(one, state, jax.random.split(key, length))
 
 
-def advance(process: Process, key: PRNGKey, state: State, action: Index) -> tuple[State, Moment]:
+def advance(process: AnyProcess, key: PRNGKey, state: State, action: Index) -> tuple[State, Moment]:
     """One step, and where play goes on: in a fresh episode if this one is finished."""
     step_key, init_key = jax.random.split(key)
     transition = process.step(step_key, state, action)

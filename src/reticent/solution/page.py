@@ -21,10 +21,17 @@ class Subject:
 
 def write_page(folder: Path, found: dict[str, Any], subject: Subject, seed: int) -> tuple[Path, dict[str, Any]]:
     """The report page in this folder, and the record that it was drawn from."""
+    _, record = write_record(folder, found, subject, seed)
+    return write_audit_report(folder), record
+
+
+def write_record(folder: Path, found: dict[str, Any], subject: Subject, seed: int) -> tuple[Path, dict[str, Any]]:
+    """`audit.json` in this folder, and what it holds."""
     make_folder(folder)
     record = {**asdict(subject), "seed": seed, **found, "provenance": provenance()}
-    (folder / "audit.json").write_text(json.dumps(record, indent=1))
-    return write_audit_report(folder), record
+    path = folder / "audit.json"
+    path.write_text(json.dumps(record, indent=1))
+    return path, record
 
 
 def make_folder(folder: Path) -> None:

@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Float
 
-from reticent.policy.actor import Actor, Features, Inputs, masked_logits
+from reticent.policy.actor import Actor, Inputs, Seen, features_of, masked_logits
 from reticent.policy.network import Network
-from reticent.process.process import Process, State
+from reticent.process.process import State
+from reticent.process.rollout import AnyProcess, begin
 from reticent.process.rollout import advance as advance_process
-from reticent.process.rollout import begin
 from reticent.solve.multiplier import Price, ascend, finally_priced, free, leakage, priced
 from reticent.solve.returns import lambda_advantages
 from reticent.types import Array, Flag, Index, PRNGKey, Scalar
@@ -142,10 +142,10 @@ class Batch(eqx.Module):
     target: Float[Array, " B"]
 
 
-def initialise(process: Process, recipe: Recipe, seed: int) -> TrainState:
+def initialise(process: AnyProcess, recipe: Recipe, seed: int) -> TrainState:
     """Fresh networks, optimiser and environments."""
     actor_key, critic_key, environment_key, key = jax.random.split(jax.random.key(seed), 4)
-    size = Features(process, recipe.inputs).size
+    size = features_of(process, recipe.inputs).size
     networks = Networks(
         actor=Network(size, process.sensors + 1, recipe.width, actor_key),
         critic=Network(size, 1, recipe.width, critic_key),
@@ -158,7 +158,7 @@ def initialise(process: Process, recipe: Recipe, seed: int) -> TrainState:
 @eqx.filter_jit
 @eqx.debug.assert_max_traces(max_traces=None)
 def advance(
-    process: Process, recipe: Recipe, state: TrainState, updates: Index, total: Index
+    process: AnyProcess, recipe: Recipe, state: TrainState, updates: Index, total: Index
 ) -> tuple[TrainState, Progress]:
     """`updates` updates in one compiled loop; `total` sets the pace at which rates fall to zero."""
 
@@ -173,7 +173,7 @@ def advance(
 
 
 def train(
-    process: Process,
+    process: AnyProcess,
     steps: int = 1_000_000,
     seed: int = 0,
     recipe: Recipe | RecipeName = "ppo",
@@ -193,7 +193,7 @@ def train(
     return policy_of(process, recipe, state)
 
 
-def training(process: Process, recipe: Recipe, state: TrainState, steps: int):
+def training(process: AnyProcess, recipe: Recipe, state: TrainState, steps: int):
     """Yield (state, progress) after each of up to twenty pieces, until all updates are done; the last may be short."""
     total = recipe.updates(steps)
     piece = -(-total // PIECES)
@@ -203,21 +203,21 @@ def training(process: Process, recipe: Recipe, state: TrainState, steps: int):
         yield state, progress
 
 
-def policy_of(process: Process, recipe: Recipe, state: TrainState) -> Actor:
+def policy_of(process: AnyProcess, recipe: Recipe, state: TrainState) -> Actor:
     """The policy that the training has reached; what it sees of the process is at the learned multiplier."""
     process = finally_priced(process, state.price)
-    return Actor(state.networks.actor, Features(process, recipe.inputs), recipe.greedy)
+    return Actor(state.networks.actor, features_of(process, recipe.inputs), recipe.greedy)
 
 
 def _optimiser(recipe: Recipe) -> Any:  # optax's types do not know Equinox modules
     return optax.chain(optax.clip_by_global_norm(recipe.gradient_norm), optax.scale_by_adam())
 
 
-def _update(process: Process, recipe: Recipe, state: TrainState, done: Array) -> tuple[TrainState, Progress]:
+def _update(process: AnyProcess, recipe: Recipe, state: TrainState, done: Array) -> tuple[TrainState, Progress]:
     """Play, weigh, learn."""
     process = priced(process, state.price)
     play_key, learn_key, key = jax.random.split(state.key, 3)
-    features = Features(process, recipe.inputs)
+    features = features_of(process, recipe.inputs)
     keys = jax.random.split(play_key, recipe.environments)
     play = jax.vmap(_play, in_axes=(None, None, 0, 0, None))
     environments, played = play(features, state.networks.actor, keys, state.environments, recipe.rollout)
@@ -230,7 +230,7 @@ def _update(process: Process, recipe: Recipe, state: TrainState, done: Array) ->
     return TrainState(networks, optimiser, environments, key, state.update + 1, price), progress
 
 
-def _play(features: Features, actor: Network, key: PRNGKey, state: State, length: int) -> tuple[State, Played]:
+def _play(features: Seen, actor: Network, key: PRNGKey, state: State, length: int) -> tuple[State, Played]:
     """`length` steps from the state on, as in a rollout; what the networks see is computed once for every state."""
     process = features.process
     # Every episode starts at the same public state.
@@ -253,7 +253,7 @@ def _play(features: Features, actor: Network, key: PRNGKey, state: State, length
     return state, played
 
 
-def _weigh(features: Features, recipe: Recipe, critic: Network, played: Played) -> Batch:
+def _weigh(features: Seen, recipe: Recipe, critic: Network, played: Played) -> Batch:
     """Advantages and targets of the played steps [N T], as one row per step."""
     shape = played.action.shape
     rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)

@@ -7,11 +7,13 @@ optimum is a draw between two policies (`solve_expected`), so one policy that do
 limit, on either side: what it leaks must be measured.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from reticent.process.process import Process
+from reticent.process.rollout import AnyProcess
 from reticent.types import Array, Scalar
 
 # One step moves the multiplier by at most this share of lambda per bit.
@@ -35,17 +37,17 @@ class Price(eqx.Module):
     steps: Scalar
 
 
-def free(process: Process) -> Price | None:
+def free(process: AnyProcess) -> Price | None:
     """Bits cost nothing at first. Only a bound on expected information has a price to learn."""
     return Price(jnp.zeros(()), jnp.zeros(()), jnp.zeros(())) if process.enforcement.priced else None
 
 
-def priced(process: Process, price: Price | None) -> Process:
+def priced(process: Any, price: Price | None) -> Any:
     """The process at the price in force."""
     return process if price is None else process.with_multiplier(price.multiplier)
 
 
-def finally_priced(process: Process, price: Price | None) -> Process:
+def finally_priced(process: Any, price: Price | None) -> Any:
     """The process at the average of the late prices."""
     return process if price is None else process.with_multiplier(price.average)
 
@@ -55,7 +57,7 @@ def leakage(ended: Bool[Array, "*any"], spent_bits: Float[Array, "*any"]) -> Lea
     return Leakage(jnp.sum(jnp.where(ended, spent_bits, 0.0)), jnp.sum(ended).astype(float))
 
 
-def ascend(process: Process, price: Price, leaked: Leakage, left: Scalar) -> Price:
+def ascend(process: AnyProcess, price: Price, leaked: Leakage, left: Scalar) -> Price:
     """One step up the dual. The step falls with `left`, the share of the training that is still to come.
 
     It is counted in shares of the limit, at most one, so that neither a small limit nor a first policy that says

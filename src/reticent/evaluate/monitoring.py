@@ -1,0 +1,156 @@
+"""What a policy does in a problem that goes on, estimated over simulated days.
+
+What is known of the secret is computed from what was sent alone, by the filter, the smoother and the predictions of
+`reticent.belief.chain`: nothing that the guard keeps enters.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from reticent.belief.bayes import secret_marginal, useful_marginal
+from reticent.belief.chain import Sequences, filtered, predict, smoothed
+from reticent.errors import InputError
+from reticent.evaluate.estimate import CONFIDENCE_LEVEL, Estimate, mean
+from reticent.policy.policy import Policy
+from reticent.process.days import Day, play_days
+from reticent.process.ongoing import OngoingProcess
+
+# The course of a day is told in so many parts.
+PARTS = 12
+# How many steps ahead predictions are looked at.
+AHEAD = 60
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """What a policy does over simulated days: means with their 95 % intervals, and the course of the day.
+
+    `monitor` makes it, of so many `days` of so many `steps` with this `seed`. `cost` is per step under the objective.
+    `accuracy_useful` is how often the provider's best guess of U_t, with all that was sent up to t, is right;
+    `accuracy_secret` the same of S_t, and `accuracy_secret_hindsight` with all that was sent until the end of the day.
+    `releases` is the share of steps in which something is sent, `locked` that in which no sensor is allowed.
+    `spent_bits` is the information about the secret of the moment, per step.
+
+    `highest_filter`, `highest_smoother` and `highest_prediction` are the largest posterior of a secret that occurred:
+    of the present, of any moment with all that was sent until the end of the day, and of up to 60 steps ahead.
+
+    `course` tells the day in twelve parts: the share of silent steps, of locked ones, and the accuracy on U_t of each.
+    Days that lock do so after `lock_step` steps first (the median; None where none locks), for `lock_length` steps in
+    the mean.
+
+    Example:
+        >>> from reticent.problem.synthetic import two_binary_sensors
+        >>> moves = {"secret": [[0.9, 0.1], [0.1, 0.9]], "useful": [[0.8, 0.2], [0.2, 0.8]]}
+        >>> task = rt.Monitoring(two_binary_sensors().moving(moves), rt.Confidence(0.7), horizon=100)
+        >>> process = rt.OngoingProcess(task)
+        >>> found = rt.monitor(process, rt.CheapestStep(process), days=4)
+        >>> max(found.highest_filter, found.highest_smoother, found.highest_prediction) < 0.7
+        True
+    """
+
+    days: int
+    steps: int
+    seed: int
+    cost: Estimate
+    accuracy_useful: Estimate
+    accuracy_secret: Estimate
+    accuracy_secret_hindsight: Estimate
+    releases: Estimate
+    locked: Estimate
+    spent_bits: Estimate
+    highest_filter: float
+    highest_smoother: float
+    highest_prediction: float
+    course: list[dict[str, Any]]
+    lock_step: float | None
+    lock_length: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary for one JSON object."""
+        return {"kind": "estimate", "level": CONFIDENCE_LEVEL, **asdict(self)}
+
+
+def monitor(process: OngoingProcess, policy: Policy, days: int = 100, seed: int = 0) -> Monitored:
+    """Simulate independent days of a policy and summarise them. Deterministic given the seed.
+
+    Args:
+        process: The process that goes on.
+        policy: Who chooses the sensor, or silence.
+        days: How many days; each has the horizon's number of steps.
+        seed: Of the days.
+
+    Returns:
+        What it does, and what it lets others know.
+
+    Example:
+        >>> from reticent.problem.synthetic import two_binary_sensors
+        >>> moves = {"secret": [[0.9, 0.1], [0.1, 0.9]], "useful": [[0.8, 0.2], [0.2, 0.8]]}
+        >>> task = rt.Monitoring(two_binary_sensors().moving(moves), rt.Confidence(0.7), horizon=100)
+        >>> process = rt.OngoingProcess(task)
+        >>> rt.monitor(process, rt.CheapestStep(process), days=4).steps
+        100
+    """
+    if days < 2:
+        raise InputError(f"An interval needs at least two days; got {days}. Simulate more.")
+    return summarise_days(process, play_days(process, policy.act, days, seed), seed)
+
+
+def summarise_days(process: OngoingProcess, day: Day, seed: int) -> Monitored:
+    """Means over days, and what is known of the secret by exact computation from what was sent."""
+    prior, moves = process.task.model.prior, process.task.model.dynamics
+    now, hindsight = filtered(prior, moves, day.likelihood), smoothed(prior, moves, day.likelihood)
+    right = useful_marginal(now).argmax(-1) == day.useful
+    first, length = _locks(day.locked)
+    return Monitored(
+        days=len(day.cost),
+        steps=day.cost.shape[1],
+        seed=seed,
+        cost=_by_day(day.cost),
+        accuracy_useful=_by_day(right),
+        accuracy_secret=_by_day(secret_marginal(now).argmax(-1) == day.secret),
+        accuracy_secret_hindsight=_by_day(secret_marginal(hindsight).argmax(-1) == day.secret),
+        releases=_by_day(day.sent),
+        locked=_by_day(day.locked),
+        spent_bits=mean(day.spent_bits[:, -1] / max(day.cost.shape[1] - 1, 1)),
+        highest_filter=_highest(now),
+        highest_smoother=_highest(hindsight),
+        highest_prediction=_highest_ahead(now, moves),
+        course=_course({"silent": ~day.sent, "locked": day.locked, "accuracy_useful": right}),
+        lock_step=first,
+        lock_length=length,
+    )
+
+
+def _by_day(values: Any) -> Estimate:
+    return mean(np.asarray(values, float).mean(1))
+
+
+def _highest(beliefs: Sequences) -> float:
+    return float(secret_marginal(beliefs).max())
+
+
+def _highest_ahead(beliefs: Sequences, moves: Float[np.ndarray, "S U S U"]) -> float:
+    highest = 0.0
+    for _ in range(AHEAD):
+        beliefs = predict(beliefs, moves)
+        highest = max(highest, _highest(beliefs))
+    return highest
+
+
+def _course(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """The means over days of each part of the day, with the step at which it begins."""
+    steps = next(iter(values.values())).shape[1]
+    parts = np.array_split(np.arange(steps), min(PARTS, steps))
+    return [{"step": int(p[0]), **{name: float(each[:, p].mean()) for name, each in values.items()}} for p in parts]
+
+
+def _locks(locked: Any) -> tuple[float | None, float | None]:
+    """After how many steps days lock first (median of those that do), and how long locked stretches are (mean)."""
+    if not locked.any():
+        return None, None
+    began = locked & ~np.pad(locked, ((0, 0), (1, 0)))[:, :-1]
+    days = locked[locked.any(1)]
+    return float(np.median(days.argmax(1))), float(locked.sum() / began.sum())

@@ -1,0 +1,47 @@
+"""Rows: the events whose probability must stay below the bound, as the guard's programs see them.
+
+A row is an event E with weights w(x) = P(E, X_t = x | sent) and the belief b(x) of the provider it belongs to, 0 <= w
+<= b. After a symbol y with likelihood l that provider holds E for true with sum_x w(x) l(y | x) / sum_x b(x) l(y | x),
+so whether a kernel is safe is linear in it: for each sensor a row is P(E, z) and P(z) of the sensor's readings. The
+secret of the present is such an event for each of its values; that of any other moment is another.
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Float
+
+from reticent.belief.bayes import secret_marginal
+from reticent.belief.prospect import Joint
+from reticent.problem.merging import CLOSEST, MARGIN, PACE, SHARE, STEP
+
+PerRow = Float[Any, " J"]
+
+
+class Rows(NamedTuple):
+    """Rows J: `event` is P(E_j, z), `law` is P(z) by the row's own provider (one for all where they share it), `value`
+    is P(E_j) now, `limits` what it must stay below, and `theta` what the programs keep to."""
+
+    event: Float[Any, "J A Z"]
+    law: Float[Any, "L A Z"]
+    value: PerRow
+    limits: PerRow
+    theta: PerRow
+
+    @property
+    def highest(self) -> PerRow:
+        """What the posterior of a symbol is checked against: halfway from theta to the limit."""
+        return (self.theta + self.limits) / 2
+
+
+def present_rows(readings: Joint, limits: Float[Any, " S"]) -> Rows:
+    """The secret of now, for a pair that stands still. Near the bound, theta leaves a share of the way to it."""
+    value = secret_marginal(readings.belief)
+    headroom = (limits - value).min()
+    theta = limits - readings.belief.__array_namespace__().minimum(MARGIN, (1 - SHARE) * headroom)
+    return Rows(readings.secret, readings.law[None], value, limits, theta)
+
+
+def paced(value: PerRow, limits: PerRow) -> PerRow:
+    """Theta of rows that are to last: one release may use up a share of what is left of the way to the limit."""
+    xp = value.__array_namespace__()
+    return xp.minimum(xp.maximum(value + PACE * (limits - MARGIN - value), value + STEP), limits - CLOSEST)

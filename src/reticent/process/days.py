@@ -1,0 +1,84 @@
+"""Days of a process that goes on: what was sent step by step, and what was hidden behind it."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from reticent.process.ongoing import OngoingProcess
+from reticent.process.process import Refusal, State
+from reticent.process.rollout import Act, decide
+from reticent.types import PRNGKey
+
+# Days that are played side by side: what they compute must stay in the cache.
+SIDE_BY_SIDE = 16
+
+
+class Day(eqx.Module):
+    """Each step T of some days N, [N T].
+
+    `likelihood` is that of what was sent, q(y | a, ., .), and one everywhere in silence. `locked`: no sensor was
+    allowed. `headroom`, `open_moments` and `spent_bits` are those before the step.
+    """
+
+    action: Int[Any, "*N"]
+    sent: Bool[Any, "*N"]
+    locked: Bool[Any, "*N"]
+    cost: Float[Any, "*N"]
+    likelihood: Float[Any, "*N S U"]
+    secret: Int[Any, "*N"]
+    useful: Int[Any, "*N"]
+    headroom: Float[Any, "*N"]
+    open_moments: Float[Any, "*N"]
+    spent_bits: Float[Any, "*N"]
+    refusal: Refusal
+
+
+def play_days(process: OngoingProcess, act: Act, days: int, seed: int) -> Day:
+    """`days` independent days of the process's horizon, as numpy arrays. Deterministic given the seed.
+
+    An action that is not allowed, or a reading that the model calls impossible, is an `InputError`.
+    """
+    keys = jax.random.split(jax.random.key(seed), days)
+    played = jax.device_get(_days(process, act, keys, int(process.horizon)))
+    played.refusal.raise_first(process.sensors)
+    return jax.tree.map(np.asarray, played)
+
+
+@eqx.filter_jit
+def _days(process: OngoingProcess, act: Act, keys: PRNGKey, steps: int) -> Day:
+    def one(state: State, key: PRNGKey) -> tuple[State, Day]:
+        act_key, step_key = jax.random.split(key)
+        return _step(process, act, act_key, step_key, state)
+
+    def day(key: PRNGKey) -> Day:
+        first_key, key = jax.random.split(key)
+        return jax.lax.scan(one, process.init(first_key), jax.random.split(key, steps))[1]
+
+    return jax.lax.map(day, keys, batch_size=SIDE_BY_SIDE)
+
+
+def _step(process: OngoingProcess, act: Act, act_key: PRNGKey, step_key: PRNGKey, state: State) -> tuple[State, Day]:
+    public = state.public
+    action = decide(act, act_key, public)
+    transition = process.step(step_key, state, action)
+    refusal = transition.refusal
+    sent = (action < process.sensors) & ~(refusal.forbidden | refusal.impossible)
+    sensor = jnp.clip(action, 0, process.sensors - 1)
+    likelihood = process.emissions(public)[sensor, :, :, transition.symbol]
+    return transition.state, Day(
+        action=action,
+        sent=sent,
+        locked=~public.allowed[:-1].any(),
+        cost=transition.cost,
+        likelihood=jnp.where(sent, likelihood, 1.0),
+        secret=state.secret,
+        useful=state.useful,
+        headroom=public.headroom,
+        open_moments=jnp.asarray(public.open_moments, float),
+        spent_bits=public.spent_bits,
+        refusal=refusal,
+    )
