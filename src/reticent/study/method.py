@@ -20,12 +20,13 @@ from reticent.problem.enforcement import ENFORCEMENTS, Enforcement, KernelChoice
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.process.rollout import simulate
-from reticent.solve.actor_critic import RECIPES, Progress, Recipe, train
+from reticent.solve.actor_critic import A2C, PPO, Progress, Recipe, train
 from reticent.solve.answer import answer
 from reticent.solve.baselines import tuned_baseline
 from reticent.solve.certificate import dual_bound
 from reticent.solve.refine import DEFAULT, refined_policy
 from reticent.solve.value_iteration import Settings, value_iteration
+from reticent.study.choices import USUAL_CHOICES, Choices
 
 # From episodes and seed to numbers, each an estimate, or a list of one per class.
 Evaluate = Callable[[int, int], dict[str, Any]]
@@ -50,6 +51,11 @@ class Method(abc.ABC):
     answers: ClassVar[bool] = False
     learns: ClassVar[bool] = True
     recorded: ClassVar[bool] = False
+
+    @property
+    def recipe_text(self) -> str | None:
+        """How an agent is trained, in full; nothing for what is no agent."""
+        return None
 
     def effort(self, steps: int, rounds: int) -> int:
         """What a training runs: environment steps, rounds, or nothing."""
@@ -93,6 +99,10 @@ class Agent(Method):
     name: str
     recipe: Recipe
 
+    @property
+    def recipe_text(self) -> str:
+        return json.dumps(asdict(self.recipe))
+
     def effort(self, steps: int, rounds: int) -> int:
         del rounds
         return self.recipe.steps_run(steps)
@@ -103,7 +113,8 @@ class Agent(Method):
     @property
     def recipe_on_recordings(self) -> Recipe:
         """The same with inputs that a learned belief has, too, and fewer environments."""
-        return replace(self.recipe, inputs="described", environments=128)
+        inputs = "described" if self.recipe.inputs == "rich" else self.recipe.inputs
+        return replace(self.recipe, inputs=inputs, environments=128)
 
     def steps_on_recordings(self, steps: int) -> int:
         return self.recipe_on_recordings.steps_run(steps)
@@ -232,10 +243,17 @@ def _private_policy(task: str, seed: int, rounds: int) -> Lookahead:
     return value_iteration(Process.of(Task.from_json(json.loads(task))), seed, Settings(rounds=rounds))
 
 
+def paper_agent(choices: Choices) -> Agent:
+    """The paper's agent, with what the paper does not say of it."""
+    rates = {"actor_rate": choices.actor_rate, "critic_rate": choices.critic_rate}
+    return Agent("a2c", replace(A2C, discount=choices.discount, entropy=choices.entropy, **rates))
+
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        *(Agent(name, recipe) for name, recipe in RECIPES.items()),
+        Agent("ppo", PPO),
+        paper_agent(USUAL_CHOICES),
         Iterated("value-iteration", "label"),
         Iterated("value-kernels", "value"),
         *(OneStep() if name == OneStep.name else Baseline(name) for name in BASELINES),
