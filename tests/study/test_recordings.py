@@ -13,6 +13,7 @@ import pytest
 from reticent.belief.training import Settings
 from reticent.data.load import Source
 from reticent.data.readings import ReadingKind
+from reticent.errors import InputError
 from reticent.report.recordings import recordings_rows, recordings_table
 from reticent.report.results import read_results
 from reticent.report.write import write_report
@@ -123,15 +124,17 @@ def test_everybody_is_measured_once_unless_the_file_says_so(recordings):
 
 
 def test_what_recordings_cannot_have_is_left_out_and_said(recordings, tmp_path):
-    text = 'confidence = [0.8]\nenforce = ["penalty", "paper"]\nmethods = ["ppo", "value-iteration"]\n'
+    text = 'confidence = [0.8]\nenforce = ["penalty", "paper", "answer"]\nmethods = ["ppo", "value-iteration"]\n'
     (tmp_path / "odd.toml").write_text(text)
     study = plan(read_spec(tmp_path / "odd.toml", recordings))
-    assert {cell.setting.enforcement.name for cell in of_table(study, "results")} == {"penalty"}
+    assert {cell.setting.enforcement.name for cell in of_table(study, "results")} == {"penalty", "paper"}
     assert study.left_out == [
         "table: The method 'value-iteration' is not for recordings.",
-        "table: On recordings a bound on confidence is not kept by paper, but by penalty or by what sends something in "
-        "place of readings.",
+        "Answers need the method value-iteration, not ppo.",
     ]
+    (tmp_path / "odd.toml").write_text("expected_information = [0.5]\n")
+    with pytest.raises(InputError, match="bound on expected information cannot be kept: give confidence or info"):
+        plan(read_spec(tmp_path / "odd.toml", recordings))
 
 
 def test_other_data_in_the_same_place_are_other_cells(source):

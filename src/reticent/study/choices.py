@@ -26,10 +26,11 @@ class Choices:
     stops at once."""
     violation_cost: float = 50.0
     """C_B and C_MI. The paper: very large."""
-    pairs: int | None = None
-    """n, how many hidden pairs the estimate of information draws (recordings); by default it sums over all of them."""
-    draws_per_pair: int = 2
-    """k, how many readings it draws for each pair (recordings); even where it sums over all pairs."""
+    hidden_pairs: int | None = None
+    """n, how many hidden pairs the estimate of information draws (recordings); by default it takes all of them once,
+    weighted by the belief."""
+    readings_per_pair: int = 2
+    """k, how many readings it draws for each pair (recordings): an even number, as they come in antithetic pairs."""
 
     def __post_init__(self) -> None:
         if not 0 < self.discount <= 1:
@@ -40,14 +41,14 @@ class Choices:
         for name in ("entropy", "violation_cost"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
                 raise InputError(f"{name} must be a number, zero or more, but is {getattr(self, name):g}.")
-        for name in ("pairs", "draws_per_pair"):
-            if (count := getattr(self, name)) is not None and count < 1:
-                raise InputError(f"{name} must be at least 1, but is {count}.")
-        if self.pairs is None and self.draws_per_pair % 2:
-            raise InputError(
-                f"draws_per_pair must be even where all pairs are summed over, because readings are drawn in "
-                f"antithetic pairs, but is {self.draws_per_pair}. Give an even number, or a number of pairs."
-            )
+        if self.hidden_pairs is not None and not _whole(self.hidden_pairs, 1):
+            raise InputError(f"hidden_pairs must be a whole number, at least 1, but is {self.hidden_pairs}.")
+        if not _whole(self.readings_per_pair, 2) or self.readings_per_pair % 2:
+            raise InputError(f"readings_per_pair must be an even number, at least 2, but is {self.readings_per_pair}.")
+
+
+def _whole(number: object, least: int) -> bool:
+    return type(number) is int and number >= least
 
 
 USUAL_CHOICES = Choices()

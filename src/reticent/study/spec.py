@@ -85,10 +85,11 @@ def read_spec(path: Path, problem: Problem | None = None, given: Mapping[str, An
 
 def _choices(name: str, table: dict[str, Any]) -> Choices:
     """What the paper leaves open, as the file has it."""
-    known = {each.name for each in fields(Choices)}
-    if unknown := sorted(set(table) - known):
+    known = {each.name: each.type for each in fields(Choices)}
+    if unknown := sorted(set(table) - set(known)):
         raise InputError(f"{name}, choices has the unknown key {unknown[0]!r}; it may have {', '.join(sorted(known))}.")
-    return Choices(**table)
+    numbers: dict[str, Any] = {key: float(x) if known[key] is float else x for key, x in table.items()}
+    return Choices(**numbers)
 
 
 def _grid(name: str, table: dict[str, Any], choices: Choices) -> Grid:
