@@ -30,6 +30,7 @@ EXTRAS = {
     ("confidence", "answer", ITERATION): 300,
     ("confidence", "penalty", ITERATION): 300,
     ("confidence", "penalty", "lower bound"): 80,
+    ("information", "mask", "lower bound"): 80,
     ("information", "mask", ITERATION): 200,
     ("expected information", "lagrangian", ITERATION): 300,
 }

@@ -11,6 +11,7 @@ import polars as pl
 
 from reticent.evaluate.estimate import Estimate
 from reticent.evaluate.evaluation import Evaluation
+from reticent.evaluate.ledgers import Averaged
 from reticent.problem.model import Model, read_problem
 from reticent.problem.objective import Objective
 from reticent.problem.synthetic import Z_RANGE, synthetic
@@ -26,6 +27,8 @@ MEASURES = {
     for each in fields(Evaluation)
     if each.type is not int
 }
+# What methods measure beside it.
+MEASURES |= dict.fromkeys((*(each.name for each in fields(Averaged)), "theorem_2"), pl.Float64)
 
 
 @dataclass(frozen=True)
