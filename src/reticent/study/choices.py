@@ -5,7 +5,7 @@ here: the command line reads the options.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from reticent.errors import InputError
 
@@ -52,3 +52,42 @@ def _whole(number: object, least: int) -> bool:
 
 
 USUAL_CHOICES = Choices()
+
+
+@dataclass(frozen=True)
+class LeftOpen:
+    """Something that the paper does not say, what it does say of it, and why it is as it is: by an `option` of
+    `Choices` or of the command, or always as `taken`."""
+
+    what: str
+    printed: str
+    why: str
+    option: str = ""
+    taken: str = ""
+
+
+def left_open() -> list[LeftOpen]:
+    """All that the paper leaves open, with what is taken where nothing is chosen."""
+    own = asdict(USUAL_CHOICES)
+    usual = {name: "all of them" if number is None else f"{number:g}" for name, number in own.items()}
+    return [replace(each, taken=each.taken or usual[each.option]) for each in _LEFT_OPEN]
+
+
+_LEFT_OPEN = (
+    LeftOpen("discount", "close to 1", "episodes take a few steps", "discount"),
+    LeftOpen("learning rate of the actor", "not said", "the usual one of Adam", "actor_rate"),
+    LeftOpen("learning rate of the critic", "not said", "that of the actor", "critic_rate"),
+    LeftOpen("weight of an entropy bonus", "no bonus", "without one the agent soon stops at once", "entropy"),
+    LeftOpen("C_B and C_MI", "ideally infinite, in practice very large", "as much as a wrong guess", "violation_cost"),
+    LeftOpen("n of the estimate of information", "n", "the same mean as draws, with less noise", "hidden_pairs"),
+    LeftOpen("k of the estimate of information", "k", "one antithetic pair", "readings_per_pair"),
+    LeftOpen("where the 50 symbols lie", "not said", "three deviations beyond all means", "z_range", "-4.5 to 7.5"),
+    LeftOpen("deviations of the readings", "drawn from [0.5, 1.5]", "each draw is another problem", "draws", "5 draws"),
+    LeftOpen("length of the training", "not said", "that of the corrected agent", "steps", "10^6; recorded 200,000"),
+    LeftOpen("prices of the synthetic problem", "1 and λ", "those of recordings are 0.5 and 50", "", "C_T 1, λ 50"),
+    LeftOpen("longest episode", "not said", "so that every episode ends", "", "50 readings; 10 recorded"),
+    LeftOpen("optimiser", "plain gradient steps", "the usual one", "", "Adam, gradients clipped at norm 0.5"),
+    LeftOpen("batch", "one gradient step each", "as it fits the machine", "", "256 (recorded 128) episodes, 4 steps"),
+    LeftOpen("unit of information", "log", "as everywhere here", "", "bits"),
+    LeftOpen("three portions", "of the training data", "so that nobody is met again", "", "portions of people"),
+)
