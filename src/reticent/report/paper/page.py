@@ -138,10 +138,8 @@ def _table_line(cells: Sequence[str]) -> str:
 
 def _percent(row: Row, name: str) -> str:
     """A share; Student's interval may reach beyond what a share can be."""
-    ends = {
-        f"{name}_{end}": min(max(row[f"{name}_{end}"], 0.0), 1.0) for end in ("low", "high") if f"{name}_{end}" in row
-    }
-    return _number({**row, **ends}, name, 100, 1)
+    high = f"{name}_high"
+    return _number({**row, high: min(row[high], 1.0)} if high in row else row, name, 100.0, 1)
 
 
 def _number(row: Row, name: str, scale: float, digits: int) -> str:
