@@ -83,6 +83,9 @@ BENCHMARKS = (
     Benchmark("paper-synthetic", "The paper to the letter: synthetic", "paper:synthetic", (*TRAINED, "evaluate")),
     Benchmark("paper-dsa", "The paper to the letter: dsa", "paper:dsa", RECORDED),
     Benchmark("paper-motionsense", "The paper to the letter: motionsense", "paper:motionsense", RECORDED),
+    Benchmark(
+        "paper-z-range", "The paper to the letter: where the symbols lie", "paper:z_range", (*TRAINED, "evaluate")
+    ),
     Benchmark("paper-signs", "The paper's updates with printed signs", "paper:signs", (*TRAINED, "study/signs.py")),
     Benchmark(
         "audit-verdicts", "Audit: verdicts on policies whose leak is known", "audit:verdicts", (*PLAYED, "audit")

@@ -29,6 +29,13 @@ def motionsense() -> Measured:
     return _run("paper-motionsense")
 
 
+def z_range() -> Measured:
+    folder = REPOSITORY / "results" / "paper-z-range"
+    spec = Path(__file__).with_name("z_range.toml")
+    subprocess.run([sys.executable, "-m", "reticent", "sweep", str(spec), "--out", str(folder)], check=True)
+    return saved(folder)
+
+
 def signs() -> Measured:
     bits = ", ".join(f"{each:.3f}" for each in printed_information_bits())
     notes = [

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from reticent.report.paper.page import Demonstration, Open, Study, page
+from reticent.report.paper.page import Demonstration, Demonstrations, Open, Study, page
 from reticent.study.choices import left_open
 
 FOLDER = Path(__file__).parent
@@ -26,7 +26,9 @@ def verdicts() -> str:
         if made is None
         else Demonstration(" ".join([_came(made), *made["notes"]]), tuple(made["numbers"]))
     )
-    return page(studies, signs, [_open(each) for each in left_open()])
+    made = _saved("paper-z-range")
+    ranges = Demonstration() if made is None else Demonstration(_came(made), tuple(made["numbers"]))
+    return page(studies, Demonstrations(signs, ranges), [_open(each) for each in left_open()])
 
 
 def _study(name: str, title: str, data: str, problem: str) -> Study:

@@ -17,7 +17,7 @@ from reticent.report.paper.claims import (
     widest_at,
     word_of,
 )
-from reticent.report.paper.page import Demonstration, Study, page
+from reticent.report.paper.page import Demonstration, Demonstrations, Study, page
 from reticent.report.paper.printed import TABLE, impossible_cells, shares_exist
 from reticent.report.paper.settings import interval, settings
 from reticent.report.paper.studies import RECORDED_CLAIMS, SYNTHETIC_CLAIMS
@@ -149,7 +149,7 @@ def test_the_widest_gap_is_the_printed_bounds_or_not():
 
 
 def test_what_was_not_run_is_unchecked_and_has_no_numbers():
-    text = page([Study("Mine", "What is hidden.", "reticent reproduce x", True)], Demonstration(), [])
+    text = page([Study("Mine", "What is hidden.", "reticent reproduce x", True)], Demonstrations(), [])
     assert "Not run yet: `reticent reproduce x`." in text
     assert text.count("| **unchecked** | unchecked |") == len(RECORDED_CLAIMS)
     assert "Not run yet: `python -m benchmarks paper-signs`." in text
@@ -163,7 +163,9 @@ def test_the_page_says_what_the_rows_say():
         pl.DataFrame(rows_of(bound="unbounded", limit=None, enforcement="penalty", method="no protection"))
     )
     study = Study("Mine", "What is hidden.", "-", False, "Run by hand.", tuple(rows))
-    text = page([study], Demonstration("By hand.", ({"updates": "corrected", "cost": 1.25, "losses": [1.0]},)), [])
+    signs = Demonstration("By hand.", ({"updates": "corrected", "cost": 1.25, "losses": [1.0]},))
+    text = page([study], Demonstrations(signs, Demonstration("Moved.", tuple(rows[:1]))), [])
+    assert "| synthetic | letter | confidence 0.6 | 3.50" in text
     assert "| letter | confidence 0.6 | 3.50 [0.00, 22.56] | 50.0 [50.0, 50.0] | 50.0 [50.0, 50.0] | 40 / - |" in text
     assert "Run by hand." in text
     assert "| corrected | 1.25 |" in text

@@ -3,13 +3,16 @@
 import json
 from dataclasses import asdict, replace
 
+import polars as pl
 import pytest
 
 from reticent.cli.study import Reproduce
 from reticent.errors import InputError
 from reticent.problem.enforcement import PaperCost
 from reticent.problem.synthetic import Z_RANGE, synthetic, two_binary_sensors
+from reticent.report.figures import over_seeds
 from reticent.report.results import read_results
+from reticent.report.tables import summary
 from reticent.report.write import write_report
 from reticent.solve.actor_critic import A2C, PPO, Recipe
 from reticent.study.choices import Choices
@@ -174,3 +177,17 @@ def test_a_study_without_the_letter_has_no_figures_of_it():
     cells = finite(plan(replace(read_spec(SHIPPED / "demo.toml"))))
     assert {cell.problem.draw for cell in cells} == {0}
     assert "paper" not in {cell.setting.enforcement.name for cell in cells}
+
+
+def test_every_draw_counts_alike_however_many_seeds_it_has():
+    one = {"policy": "PPO", "bound": "confidence", "limit": 0.8, "enforcement": "penalty", "method": "ppo"}
+    one |= {"promise": "none", "error_penalty": 50.0, "releases": 1.0, "violation_rate": 0.0}
+    one |= {"accuracy_useful": 0.5, "accuracy_secret": 0.5, "cost_low": 0.0, "cost_high": 99.0}
+    costs = [(0, 10.0), (0, 12.0), (0, 14.0), (1, 20.0)]
+    rows = pl.DataFrame([{**one, "draw": draw, "cost": cost} for draw, cost in costs])
+    [row] = over_seeds(rows, "cost").to_dicts()
+    assert (row["mean"], row["low"], row["high"], row["seeds"]) == (16.0, 10.0, 20.0, 4)
+    assert summary(rows)[0][3] == "16.00"
+    # Of a single cell the band is the interval of its evaluation.
+    [single] = over_seeds(rows[3:], "cost").to_dicts()
+    assert (single["mean"], single["low"], single["high"]) == (20.0, 0.0, 99.0)

@@ -88,18 +88,32 @@ def guarantee(rows: pl.DataFrame) -> Iterator[tuple[str, Figure]]:
 
 
 def over_seeds(rows: pl.DataFrame, *measures: str) -> pl.DataFrame:
-    """Long table of measures: mean over draws and seeds, and a band: their spread or, of a single one, the interval."""
-    one = pl.len() == 1
-    frames = [
-        rows.group_by("policy", "limit", "error_penalty").agg(
-            pl.lit(measure).alias("measure"),
-            pl.col(measure).mean().alias("mean"),
-            pl.when(one).then(pl.col(f"{measure}_low").first()).otherwise(pl.col(measure).min()).alias("low"),
-            pl.when(one).then(pl.col(f"{measure}_high").first()).otherwise(pl.col(measure).max()).alias("high"),
+    """Long table of measures: mean over draws and seeds, and a band: their spread or, of a single one, the interval.
+
+    Every draw of the problem counts alike, however many seeds it has.
+    """
+    keys = ["policy", "limit", "error_penalty"]
+    rows, frames = rows if "draw" in rows.columns else rows.with_columns(draw=pl.lit(0)), []
+    for measure in measures:
+        value = pl.col(measure)
+        by_draw = rows.group_by(*keys, "draw").agg(
+            value.mean().alias("mean"),
+            value.min().alias("low"),
+            value.max().alias("high"),
+            pl.col(f"{measure}_low").first().alias("lower end"),
+            pl.col(f"{measure}_high").first().alias("upper end"),
             pl.len().alias("seeds"),
         )
-        for measure in measures
-    ]
+        one = pl.col("seeds").sum() == 1
+        frames.append(
+            by_draw.group_by(keys).agg(
+                pl.lit(measure).alias("measure"),
+                pl.col("mean").mean(),
+                pl.when(one).then(pl.col("lower end").first()).otherwise(pl.col("low").min()).alias("low"),
+                pl.when(one).then(pl.col("upper end").first()).otherwise(pl.col("high").max()).alias("high"),
+                pl.col("seeds").sum(),
+            )
+        )
     return pl.concat(frames).sort("policy", "measure", "limit", "error_penalty")
 
 

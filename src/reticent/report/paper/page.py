@@ -37,6 +37,14 @@ class Demonstration:
 
 
 @dataclass(frozen=True)
+class Demonstrations:
+    """The printed signs, and other places of the symbols."""
+
+    signs: Demonstration = Demonstration()
+    z_ranges: Demonstration = Demonstration()
+
+
+@dataclass(frozen=True)
 class Open:
     """Something that the paper does not say: the option (none where it is fixed), what is taken, and why."""
 
@@ -86,12 +94,14 @@ READINGS = (
     ),
     ("training data in three portions", "portions of people, and a fourth to measure on that nobody learned from"),
 )
+HEADINGS = ("version", "bound", "τ", "max β(u)", "U", "U per value", "S", "S per value", "over", "over, averaged")
 VERSIONS = ("letter, unprotected", "letter", "unprotected", "corrected")
 
 
-def page(studies: Sequence[Study], signs: Demonstration, left_open: Sequence[Open]) -> str:
+def page(studies: Sequence[Study], shown: Demonstrations, left_open: Sequence[Open]) -> str:
     """The whole page, as Markdown."""
-    parts = [INTRODUCTION, *(_study(study) for study in studies), _printed_table(), _signs(signs)]
+    parts = [INTRODUCTION, *(_study(study) for study in studies), _printed_table()]
+    parts += [_signs(shown.signs), _z_ranges(shown.z_ranges)]
     return "\n".join([*parts, _readings(), _left_open(left_open)])
 
 
@@ -112,14 +122,13 @@ def _numbers(study: Study) -> list[str]:
     """What was measured at every bound, in the columns of the paper's table."""
     if not study.rows:
         return []
-    headings = ("version", "bound", "τ", "max β(u)", "U", "U per value", "S", "S per value", "over", "over, averaged")
     order = {name: place for place, name in enumerate(VERSIONS)}
     own = sorted((row for row in study.rows if row["version"] in order), key=lambda row: order[row["version"]])
     words = (
         "Accuracies and shares in %, means over units with intervals; accuracies of each value in their order. Over: "
         "episodes that reached the bound; averaged: by the ledger of Theorem 3.\n"
     )
-    return [words, _table_line(headings), "|---" * len(headings) + "|", *map(_line, own), ""]
+    return [words, _table_line(HEADINGS), "|---" * len(HEADINGS) + "|", *map(_line, own), ""]
 
 
 def _line(row: Row) -> str:
@@ -196,6 +205,16 @@ def _signs(signs: Demonstration) -> str:
     lines.append("|---" * len(fields) + "|")
     lines += [_table_line([_plain(row[field]) for field in fields]) for row in signs.rows]
     return "\n".join([*lines, ""])
+
+
+def _z_ranges(ranges: Demonstration) -> str:
+    """The same study to the letter, with the symbols elsewhere."""
+    lines = ["## Where the symbols lie\n", "The paper says that there are fifty, not where.\n"]
+    if ranges.came is None:
+        return "\n".join([*lines, "Not run yet: `python -m benchmarks paper-z-range`.\n"])
+    headings = ("problem", *HEADINGS)
+    lines += [f"{ranges.came}\n", _table_line(headings), "|---" * len(headings) + "|"]
+    return "\n".join([*lines, *(f"| {row['problem']} {_line(row)}" for row in ranges.rows), ""])
 
 
 def _plain(value: Any) -> str:
