@@ -86,6 +86,12 @@ BENCHMARKS = (
     Benchmark(
         "paper-z-range", "The paper to the letter: where the symbols lie", "paper:z_range", (*TRAINED, "evaluate")
     ),
+    Benchmark(
+        "comparators",
+        "What else one could do",
+        "comparators:synthetic",
+        (*ITERATED, "problem/mechanisms.py", "solve/answer.py", "solve/baselines.py", "study/method.py"),
+    ),
     Benchmark("paper-signs", "The paper's updates with printed signs", "paper:signs", (*TRAINED, "study/signs.py")),
     Benchmark(
         "audit-verdicts", "Audit: verdicts on policies whose leak is known", "audit:verdicts", (*PLAYED, "audit")

@@ -119,7 +119,10 @@ def test_everybody_is_measured_once_unless_the_file_says_so(recordings):
     assert [len(of_table(study, "learned")) for study in shipped] == [4, 1]
     assert [study.spec.title for study in shipped] == ["The study on table"] * 2
     limits = [[cell.setting.bound.number for cell in of_table(study, "people")] for study in shipped]
-    assert limits[0] == [None, 0.5, 0.65, 0.8, 0.95, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 0.52, 0.55, 0.65, 0.8, 0.95]
+    guarantee, others = [0.52, 0.55, 0.65, 0.8, 0.95], 2 * [0.55, 0.65, 0.8, 0.95]
+    assert limits[0][:12] == [None, 0.5, 0.65, 0.8, 0.95, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
+    assert limits[0][12:17] == guarantee
+    assert sorted(limits[0][17:]) == sorted(others)
     assert limits[1] == [None, 0.65, 0.95, 0.5, 1.25, 0.52, 0.65]
 
 

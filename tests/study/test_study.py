@@ -29,6 +29,8 @@ EXTRAS = {
     ("confidence", "coarsen", KERNELS): 160,
     ("confidence", "answer", ITERATION): 300,
     ("confidence", "penalty", ITERATION): 300,
+    ("confidence", "penalty", "randomised response"): 0,
+    ("confidence", "penalty", "privacy funnel"): 0,
     ("confidence", "penalty", "lower bound"): 80,
     ("information", "mask", "lower bound"): 80,
     ("information", "mask", ITERATION): 200,

@@ -60,10 +60,10 @@ def randomised_response(model: Model, epsilon: float) -> Mechanism:
 
 
 def privacy_funnel(model: Model, secret_weight: float) -> Mechanism:
-    """The one-shot privacy funnel: for each sensor a channel to |S||U| + 1 symbols that tells U and not S, at the prior.
+    """The one-shot privacy funnel: for each sensor a channel to |S||U| + 1 symbols that tells U rather than S.
 
-    It minimises I(Z; Y) - beta (I(U; Y) - weight I(S; Y)), with beta = `SHARPNESS`, by alternating between the channel
-    and the laws of y, u and s given y (Chechik and Tishby, 2002); the best of several starts.
+    At the prior it minimises I(Z; Y) - beta (I(U; Y) - weight I(S; Y)), with beta = `SHARPNESS`, by alternating between
+    the channel and the laws of y, u and s given y (Chechik and Tishby, 2002); the best of several starts.
     """
     channels = [_funnel(model.prior, own, secret_weight) for own in model.channel]
     return Mechanism(f"secret weight {secret_weight:g}", np.stack(channels))

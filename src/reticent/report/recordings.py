@@ -21,6 +21,8 @@ POLICIES = {
     ("confidence", "penalty", PPO, False): ("belief-PDRP", "#111111"),
     ("information", "mask", PPO, False): ("MI-PDRP", "#2563a8"),
     GUARANTEE: ("guarantee", "#c0392b"),
+    ("confidence", "penalty", "randomised response", False): ("randomised response", "#b5651d"),
+    ("confidence", "penalty", "privacy funnel", False): ("privacy funnel", "#6b8e23"),
 }
 CAPTIONS = {
     "learned": "Each point is a bound. Right means that S leaks, up that U is learned. The attackers were trained on "

@@ -28,6 +28,8 @@ METHODS = {
     "information gain": ("information gain", "#7a5195"),
     "EJS": ("EJS", "#4c9f70"),
     "Chernoff": ("Chernoff", "#c46a9a"),
+    "randomised response": ("randomised response", "#b5651d"),
+    "privacy funnel": ("privacy funnel", "#6b8e23"),
     "fixed sensor": ("fixed sensor", "#8c6d46"),
     "random sensor": ("random sensor", "#5b7fb5"),
     UNPROTECTED: (UNPROTECTED, "#5d6b7c"),

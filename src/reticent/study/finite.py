@@ -78,6 +78,7 @@ class FiniteCell(Cell):
     schema: ClassVar[dict[str, Any]] = {
         "limit": pl.Float64,
         "recipe": pl.String,
+        "variant": pl.String,
         **{f"{name}{end}": kind for name, kind in MEASURES.items() for end, _ in ENDS},
     }
     problem: FiniteProblem
@@ -106,7 +107,7 @@ class FiniteCell(Cell):
         made = time.perf_counter()
         evaluation = evaluate(self.episodes, EVALUATION_SEED + self.seed)
         seconds = {"make_seconds": made - started, "evaluate_seconds": time.perf_counter() - made}
-        return {**self.setting.promise(), **seconds, **flat(evaluation)}
+        return {**self.setting.promise(), "variant": evaluation.get("variant"), **seconds, **flat(evaluation)}
 
 
 def flat(evaluation: dict[str, Any]) -> Row:

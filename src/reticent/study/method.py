@@ -19,6 +19,7 @@ from reticent.policy.lookahead import Lookahead
 from reticent.policy.policy import NoProtection, Policy
 from reticent.problem.bound import Bound, Unbounded
 from reticent.problem.enforcement import ENFORCEMENTS, Enforcement, KernelChoice, Mask, Penalty
+from reticent.problem.mechanisms import MECHANISMS, Mechanism
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.process.rollout import simulate
@@ -41,13 +42,16 @@ READINGS_WITHOUT_PROTECTION = 10
 LEDGER_EPISODES = 8_192
 # Tuning draws from seeds of its own, far from those of training.
 TUNING_SEED = 10_000
+# Variants of a comparator are chosen by these episodes.
+CHOOSING_SEED, COMPARED_EPISODES = 15_000, 8_192
 
 
 class Method(abc.ABC):
     """How the policy of a cell is made. Final classes are frozen dataclasses with a `name`, that of spec files.
 
     `horizon`: after so many releases an episode is cut. `answers`: it can make answers in place of readings. `learns`:
-    it can learn a price of information. `recorded`: it is also for recordings.
+    it can learn a price of information. `recorded`: it is also for recordings; `coded`: there it sends codes of the
+    finite model, whatever the enforcement.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Method(abc.ABC):
     answers: ClassVar[bool] = False
     learns: ClassVar[bool] = True
     recorded: ClassVar[bool] = False
+    coded: ClassVar[bool] = False
 
     @property
     def recipe_text(self) -> str | None:
@@ -93,6 +98,11 @@ class Method(abc.ABC):
     @abc.abstractmethod
     def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
         """The policy, and the process that it acts in."""
+
+    def mechanism(self, task: Task, seed: int) -> Mechanism | None:
+        """What stands between a reading and what is sent, beside the enforcement; usually nothing."""
+        del task, seed
+        return None
 
     def steps_on_recordings(self, steps: int) -> int:
         """The environment steps that a training on recordings runs."""
@@ -201,6 +211,42 @@ class OneStep(Method):
 
 
 @dataclass(frozen=True)
+class Comparator(Method):
+    """A mechanism of others, the same at every step, with lookahead of one step; the variant of least cost is taken."""
+
+    learns: ClassVar[bool] = False
+    recorded: ClassVar[bool] = True
+    coded: ClassVar[bool] = True
+    name: str
+
+    def unsuited(self, bound: Bound, enforcement: Enforcement) -> str | None:
+        if enforcement.replaces:
+            return f"{self.name!r} replaces every reading already, so it does not go with {enforcement.name}."
+        return super().unsuited(bound, enforcement)
+
+    def mechanism(self, task: Task, seed: int) -> Mechanism:
+        tried = MECHANISMS[self.name](task.model)
+        return min(tried, key=lambda each: self._cost(replace(task, model=each.model(task.model)), seed))
+
+    def _cost(self, task: Task, seed: int) -> float:
+        process, policy = self.policy(Process.of(task), seed, 0)
+        # Other episodes than the threshold was tuned on.
+        return float(simulate(process, policy.act, COMPARED_EPISODES, CHOOSING_SEED + seed).cost.mean())
+
+    def prepare(self, task: Task, seed: int, effort: int) -> Evaluate:
+        mechanism = self.mechanism(task, seed)
+        evaluate = super().prepare(replace(task, model=mechanism.model(task.model)), seed, effort)
+        return lambda episodes, of: {**evaluate(episodes, of), "variant": mechanism.variant}
+
+    def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
+        del effort
+        return process, tuned_baseline(OneStep.name, process, TUNING_SEED + seed)
+
+    def on_recordings(self, process: Process, seed: int, steps: int, report: Report) -> Policy:
+        return OneStep().on_recordings(process, seed, steps, report)
+
+
+@dataclass(frozen=True)
 class Unprotected(Method):
     """Readings of random sensors, whatever they reveal: the paper's no-PUT case."""
 
@@ -286,6 +332,7 @@ METHODS: dict[str, Method] = {
         Iterated("value-iteration", "label"),
         Iterated("value-kernels", "value"),
         *(OneStep() if name == OneStep.name else Baseline(name) for name in BASELINES),
+        *(Comparator(name) for name in MECHANISMS),
         Unprotected(),
         LowerBound(),
     )

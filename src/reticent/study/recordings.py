@@ -81,7 +81,7 @@ class Recordings(Problem):
     def check(self, setting: Setting) -> None:
         if not setting.method.recorded:
             raise InputError(f"The method {setting.method.name!r} is not for recordings.")
-        if setting.enforcement.replaces:
+        if setting.enforcement.replaces or setting.method.coded:
             setting.bound.check(uniform_prior(self.recorded))
         elif not setting.bound.pathwise:
             raise InputError(
@@ -166,6 +166,7 @@ class RecordedCell(Cell):
     schema: ClassVar[dict[str, Any]] = {
         "limit": pl.Float64,
         "recipe": pl.String,
+        "variant": pl.String,
         "people_useful": COUNTS,
         "people_secret": COUNTS,
     }
@@ -188,7 +189,8 @@ class RecordedCell(Cell):
         started = time.perf_counter()
         [learning] = self.needs
         learned = Learned.load(learning.folder(out), self.of.recorded, self.seed)
-        numbers = self._coded(learned) if self.setting.enforcement.replaces else self._raw(learned)
+        coded = self.setting.enforcement.replaces or self.setting.method.coded
+        numbers = self._coded(learned) if coded else self._raw(learned)
         seconds = {"make_seconds": time.perf_counter() - started, "evaluate_seconds": 0.0}
         return {**self.setting.promise(), **seconds, **numbers}
 
@@ -202,7 +204,7 @@ class RecordedCell(Cell):
         prior = np.asarray(learned.provider.prior)
         if _crossed_by(self.setting.bound, prior):
             # Nothing may be said, and nobody has to learn that.
-            return silence(prior, self.setting.error_penalty)
+            return {**silence(prior, self.setting.error_penalty), "variant": None}
         who = learned.portions
         policy = self._policy(self._replayed(learned, who.policy))
         (_, seen), (records, measured) = (
@@ -211,7 +213,7 @@ class RecordedCell(Cell):
         )
         beliefs = np.asarray(final_beliefs(learned.adversary, examples_of(measured)))
         named = {"useful": beliefs.sum(1).argmax(1), "secret": beliefs.sum(2).argmax(1)}
-        return numbers_of(records, measured, named, seen)
+        return {**numbers_of(records, measured, named, seen), "variant": None}
 
     def _replayed(self, learned: Learned, people: tuple[int, ...]) -> Process:
         """Readings of some people, to a provider with a learned belief."""
@@ -219,18 +221,22 @@ class RecordedCell(Cell):
         return Process.over(learned.provider, own, setting.bound, self.objective, length, setting.enforcement)
 
     def _coded(self, learned: Learned) -> Row:
-        """The guarantee with the fitted model; what leaves the device are codes and merged symbols."""
+        """With the fitted model; codes leave the device, or merged symbols, or what a mechanism makes of codes."""
         setting, who, length = self.setting, learned.portions, self.of.conditions.readings
         task = Task(learned.model, setting.bound, self.objective, setting.enforcement, length)
-        process, codebook = Process.of(task), Codebook.of(learned.model)
+        mechanism, codebook = setting.method.mechanism(task, self.seed), Codebook.of(learned.model)
+        task = task if mechanism is None else replace(task, model=mechanism.model(task.model))
+        process = Process.of(task)
         policy = self._policy(process)
         traces = []
         for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED)):
             own = self.of.recorded.of(people)
-            codes = FromCodes(jnp.asarray(codebook.codes(own.values)), episodes_of(own, length))
+            said = codebook.codes(own.values)
+            said = said if mechanism is None else mechanism.send(said, seed)
+            codes = FromCodes(jnp.asarray(said), episodes_of(own, length))
             traces.append(play(task, process.reading_from(codes), policy, self.episodes, seed, own))
         (_, seen), (records, measured) = traces
-        return numbers_of(records, measured, None, seen)
+        return {**numbers_of(records, measured, None, seen), "variant": mechanism and mechanism.variant}
 
     def _policy(self, process: Process) -> Any:
         def tell(done: int, progress: Progress) -> None:
