@@ -22,7 +22,7 @@ def synthetic() -> Measured:
     rows = read_results(folder).rows.sort("method", "enforcement", "limit")
     notes = [
         "Estimates of the provider that is exact Bayes; lambda 50, C_T 1, C_B 50, one seed. Epsilon of the randomised "
-        "response is that of one release: n releases have n times as much. Variants are chosen for the least cost under "
+        "response is that of one release: n releases have n times as much. Variants have the least cost under "
         "the bound, which mechanisms may cross where it is kept by penalty; coarsen and answer never do.",
         "At the same accuracy on U: accuracy on S read off each curve over the bounds, straight between its points; "
         "none beyond its ends.",
