@@ -19,7 +19,7 @@ EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)
 # one sent at all (the inverse of Tishby's temperature).
 SECRET_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4)
 SHARPNESS = 40.0
-ROUNDS, STARTS = 300, 4
+ROUNDS, STARTS, SETTLED = 300, 4, 1e-9
 TINY = 1e-300
 
 
@@ -90,14 +90,16 @@ def _alternate(
 ) -> tuple[float, Float[np.ndarray, "Z Y"]]:
     """The least objective of one start, and its channel."""
     channel = np.random.default_rng(start).dirichlet(np.ones(size), len(law))
-    best = np.inf, channel
+    best, before = (np.inf, channel), np.inf
     for _ in range(ROUNDS):
         sent = law @ channel
         told = [(own * law) @ channel / np.maximum(sent, TINY) for own in (useful, secret)]
         objective = _nats(law, channel, sent) - SHARPNESS * (
             _told_nats(useful, law, sent, told[0]) - weight * _told_nats(secret, law, sent, told[1])
         )
-        best = min(best, (objective, channel), key=lambda each: each[0])
+        if abs(objective - before) < SETTLED:
+            break
+        before, best = objective, min(best, (objective, channel), key=lambda each: each[0])
         # W(y|z) ~ p(y) exp(-beta (D(u|z || u|y) - weight D(s|z || s|y))): the terms without y cancel.
         fits = [own.T @ np.log(np.maximum(each, TINY)) for own, each in zip((useful, secret), told, strict=True)]
         scores = np.log(np.maximum(sent, TINY)) + SHARPNESS * (fits[0] - weight * fits[1])
