@@ -4,6 +4,7 @@
 benchmark; the benchmark itself runs the whole study first. Its folder in results/ is kept, so that it can be continued.
 """
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -64,15 +65,20 @@ def _how(results: Results) -> str:
     """Which setting was run, and how much of it is there."""
     rows, study = results.rows, results.study
     agents = rows.filter(rows["effort"] > 0)
-    units = f"{rows['draw'].n_unique()} draws" if "draw" in rows.columns else f"{rows['seed'].n_unique()} rotations"
-    seeds = f", seeds 0 to {agents['seed'].max()}" if "draw" in rows.columns else ""
+    drawn = "draw" in rows.columns
+    units = f"draws 0 to {rows['draw'].max()}" if drawn else f"rotations 0 to {rows['seed'].max()}"
+    seeds = f", seeds 0 to {agents['seed'].max()}" if drawn else ""
     steps, episodes = max(agents["effort"].to_list()), max(rows["episodes"].to_list())
-    last = max(rows["time"].to_list())[:10]
+    last, spec = max(rows["time"].to_list())[:10], study["spec"].splitlines()[0].removeprefix("# ")
     return (
-        f"{study['title']} (`{study['made']['command']}`): {units}{seeds}, {steps:,} environment steps per agent, "
-        f"{episodes:,} episodes per evaluation; {len(rows)} cells, the last on {last}."
+        f"{spec} This run: {units}{seeds}, {steps:,} environment steps per agent, {episodes:,} episodes per "
+        f"evaluation; {len(rows)} cells, the last on {last}."
     )
 
 
 if __name__ == "__main__":
-    print(record(sys.argv[1], *saved(Path(sys.argv[2]))))
+    path = record(sys.argv[1], *saved(Path(sys.argv[2])))
+    content = json.loads(path.read_text())
+    content["commit_is"] = "that of the recording; the study was run before"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    print(path)

@@ -45,7 +45,7 @@ def _saved(name: str) -> dict | None:
 
 def _came(made: dict) -> str:
     """Where the numbers come from, and the notes on them."""
-    return " ".join([f"reticent {made['version']}, commit {made['commit']}.", *made["notes"]])
+    return " ".join([f"reticent {made['version']}, commit {made['commit']} ({made['commit_is']}).", *made["notes"]])
 
 
 def _open(each) -> Open:

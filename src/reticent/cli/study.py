@@ -145,15 +145,13 @@ def _print_recordings(out: Path) -> None:
     from reticent.report.recordings import recordings_rows, recordings_table
     from reticent.report.results import read_results
 
-    shown = {"policy": 0, "bound": 1, "tau": 2, "U": 3, "S": 4, "gap": 5, "over": 6, "U fixed": 9, "S fixed": 12}
+    shown = {"policy": 0, "bound": 1, "tau": 2, "U": 3, "S": 4, "gap": 5, "over": 6, "U fix": 9, "S fix": 12}
     # Intervals are on the page: there is no room for them here.
     table = recordings_table(recordings_rows(read_results(out)))
     rows = [[row[place].partition(" [")[0] for place in shown.values()] for row in table]
     _print_table("Balanced accuracies in %, on people whom nothing was learned from", list(shown), 2, rows)
     print("U, S: by the best attacker that was trained on the policy's own traces. gap: U minus S.")
-    print(
-        "fixed: by an LSTM that was trained on random traces, as in the paper. over: episodes that crossed the bound."
-    )
+    print("fix: by an LSTM that was trained on random traces, as in the paper. over: episodes that crossed the bound.")
 
 
 def _print_synthetic(out: Path) -> None:

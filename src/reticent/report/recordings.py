@@ -14,9 +14,9 @@ GUARANTEE = ("confidence", "coarsen", LOOKAHEAD, False)
 # Names and colours of the lines, by bound, enforcement, method and whether readings and belief are as printed in the
 # paper; the paper's first.
 POLICIES = {
-    ("unbounded", "penalty", UNPROTECTED, True): ("no protection, to the letter", "#cbb48f"),
-    ("confidence", "paper", A2C, True): ("belief-PDRP, to the letter", "#888888"),
-    ("information", "paper", A2C, True): ("MI-PDRP, to the letter", "#8fb8de"),
+    ("unbounded", "penalty", UNPROTECTED, True): ("letter: unprotected", "#cbb48f"),
+    ("confidence", "paper", A2C, True): ("letter: belief-PDRP", "#888888"),
+    ("information", "paper", A2C, True): ("letter: MI-PDRP", "#8fb8de"),
     ("unbounded", "penalty", UNPROTECTED, False): (UNPROTECTED, "#8c6d46"),
     ("confidence", "penalty", PPO, False): ("belief-PDRP", "#111111"),
     ("information", "mask", PPO, False): ("MI-PDRP", "#2563a8"),

@@ -39,12 +39,12 @@ COMMON = [
     Claim(
         "the gap of accuracies is wider under π_B than for random sensors", "a figure", B, above_random("confidence")
     ),
-    Claim("the gap is wider under π_MI than for random sensors", "a figure", MI, above_random("information")),
-    Claim("π_B hides S better than π_MI", "a figure", (*B, *MI), hides_better),
-    Claim("the confidence in S stays below L_B at every t ≤ τ", "as the problem's constraint", B, stays_below(B[0])),
     Claim(
-        "the information on S stays below L_MI at every t ≤ τ", "as the problem's constraint", MI, stays_below(MI[0])
+        "the gap of accuracies is wider under π_MI than for random sensors", "a figure", MI, above_random("information")
     ),
+    Claim("π_B hides S better than π_MI", "a figure", (*B, *MI), hides_better),
+    Claim("the confidence in S stays below L_B at every t ≤ τ", "a constraint", B, stays_below(B[0])),
+    Claim("the information on S stays below L_MI at every t ≤ τ", "a constraint", MI, stays_below(MI[0])),
 ]
 SYNTHETIC_CLAIMS = [
     *_rising("confidence", printed=False),
