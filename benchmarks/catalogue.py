@@ -90,7 +90,7 @@ BENCHMARKS = (
         "comparators",
         "What else one could do",
         "comparators:synthetic",
-        (*ITERATED, "problem/mechanisms.py", "solve/answer.py", "solve/baselines.py", "study/method.py"),
+        (*ITERATED, "problem/mechanisms.py", "solve/answer.py", "solve/baselines.py", "study/baselines.py"),
     ),
     Benchmark("paper-signs", "The paper's updates with printed signs", "paper:signs", (*TRAINED, "study/signs.py")),
     Benchmark(

@@ -24,8 +24,8 @@ def synthetic() -> Measured:
         "Estimates of the provider that is exact Bayes; lambda 50, C_T 1, C_B 50, one seed. Epsilon of the randomised "
         "response is that of one release: n releases have n times as much. Variants have the least cost under "
         "the bound, which mechanisms may cross where it is kept by penalty; coarsen and answer never do.",
-        "At the same accuracy on U: accuracy on S read off each curve over the bounds, straight between its points; "
-        "none beyond its ends.",
+        "At the same accuracy on U: accuracy on S read off each curve over the bounds and stopping at once, straight "
+        "between its points, which a public coin attains; none beyond its end.",
     ]
     return [*_under_the_bounds(rows), *at_equal_useful(rows)], notes
 
@@ -45,7 +45,9 @@ def at_equal_useful(rows: pl.DataFrame) -> Rows:
     found = []
     for _, own in rows.group_by("method", "enforcement", maintain_order=True):
         curve = own.sort("accuracy_useful")
-        useful, secret = (curve[f"accuracy_{label}"].to_numpy() for label in ("useful", "secret"))
+        # Stopping at once is a point of every curve; a public coin between two policies attains what is between them.
+        useful, secret = (np.append(1 / 3, curve[f"accuracy_{label}"]) for label in ("useful", "secret"))
+        useful, secret = useful[useful.argsort()], secret[useful.argsort()]
         at: dict[str, Any] = {
             f"secret_at_useful_{x:g}": float(np.interp(x, useful, secret)) if useful[0] <= x <= useful[-1] else None
             for x in USEFUL

@@ -9,9 +9,10 @@ from reticent.problem.enforcement import Coarsen, Penalty
 from reticent.problem.mechanisms import EPSILONS, MECHANISMS
 from reticent.problem.model import Model
 from reticent.problem.task import Task
+from reticent.study.baselines import Comparator
 from reticent.study.cell import Setting
 from reticent.study.finite import FiniteCell, FiniteProblem
-from reticent.study.method import METHODS, Comparator
+from reticent.study.methods import METHODS
 from reticent.study.saved import Store
 
 # One sensor tells U well and S hardly, over three symbols.

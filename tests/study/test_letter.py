@@ -17,11 +17,12 @@ from reticent.report.write import write_report
 from reticent.solve.actor_critic import A2C, PPO, Recipe
 from reticent.study.choices import Choices
 from reticent.study.finite import SYNTHETIC
-from reticent.study.method import METHODS, Agent, paper_agent
+from reticent.study.methods import METHODS
 from reticent.study.plan import plan
 from reticent.study.run import prepare
 from reticent.study.saved import Store
 from reticent.study.spec import SHIPPED, read_spec
+from reticent.study.trained import Agent, paper_agent
 from tests.sweeps import finite, made_up
 
 LETTER = SHIPPED / "letter.toml"

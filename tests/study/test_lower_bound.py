@@ -9,7 +9,7 @@ from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.solve.tree import solve_tree
-from reticent.study.method import METHODS
+from reticent.study.methods import METHODS
 
 
 @pytest.mark.slow

@@ -17,7 +17,9 @@ from reticent.problem.synthetic import Z_RANGE
 from reticent.study.cell import Efforts, Problem
 from reticent.study.choices import USUAL_CHOICES, Choices
 from reticent.study.finite import problems_of
-from reticent.study.method import METHODS, TUNING_SEED, Method, paper_agent
+from reticent.study.method import TUNING_SEED, Method
+from reticent.study.methods import METHODS
+from reticent.study.trained import paper_agent
 
 SHIPPED = Path(__file__).parent / "specs"
 PAGES = ("sweep", "synthetic", "recordings")
