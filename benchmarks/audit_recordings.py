@@ -23,7 +23,7 @@ from reticent.problem.codebook import Codebook
 from reticent.problem.enforcement import Coarsen
 from reticent.process.source import FromCodes
 from reticent.study.learned import Conditions, learn_provider, standardised
-from reticent.study.method import METHODS
+from reticent.study.methods import METHODS
 
 EPISODES, STEPS = 4_096, 60_000
 CONDITIONS, GUARANTEE = Conditions(), (0.52, 0.65)

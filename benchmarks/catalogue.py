@@ -83,6 +83,19 @@ BENCHMARKS = (
         (*PLAYED, "data", "fit", "audit"),
     ),
     Benchmark("recordings-study-dsa", "Recordings: the paper's policies on dsa", "recordings:study_dsa", RECORDED),
+    Benchmark("paper-synthetic", "The paper to the letter: synthetic", "paper:synthetic", (*TRAINED, "evaluate")),
+    Benchmark("paper-dsa", "The paper to the letter: dsa", "paper:dsa", RECORDED),
+    Benchmark("paper-motionsense", "The paper to the letter: motionsense", "paper:motionsense", RECORDED),
+    Benchmark(
+        "paper-z-range", "The paper to the letter: where the symbols lie", "paper:z_range", (*TRAINED, "evaluate")
+    ),
+    Benchmark(
+        "comparators",
+        "What else one could do",
+        "comparators:synthetic",
+        (*ITERATED, "problem/mechanisms.py", "solve/answer.py", "solve/baselines.py", "study/baselines.py"),
+    ),
+    Benchmark("paper-signs", "The paper's updates with printed signs", "paper:signs", (*TRAINED, "study/signs.py")),
     Benchmark(
         "audit-verdicts", "Audit: verdicts on policies whose leak is known", "audit:verdicts", (*PLAYED, "audit")
     ),

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.page` writes README.md from the raw files; with `--check` it says what does not agree.
+"""`python -m benchmarks.page` writes README.md and docs/paper.md from the raw files; `--check` says what differs.
 
 Marks of age depend on commits made after the page, so that the check leaves them out.
 """
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import verdicts
 from benchmarks.catalogue import BENCHMARKS, BY_NAME, Benchmark, Rows
 
 FOLDER = Path(__file__).parent
@@ -94,6 +95,8 @@ def disagreements() -> list[str]:
     found = []
     if _unmarked(PAGE.read_text()) != _unmarked(page()):
         found.append("README.md is not what the raw files say: run `make bench-page`.")
+    if not verdicts.PAGE.exists() or verdicts.PAGE.read_text() != verdicts.verdicts():
+        found.append("docs/paper.md is not what the raw files say: run `make bench-page`.")
     for path in sorted(RESULTS.iterdir()):
         if path.suffix != ".json" or path.stem not in BY_NAME:
             found.append(f"results/{path.name} belongs to no benchmark of the catalogue.")
@@ -115,3 +118,5 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         sys.exit("\n".join(disagreements()) or 0)
     PAGE.write_text(page())
+    verdicts.PAGE.parent.mkdir(exist_ok=True)
+    verdicts.PAGE.write_text(verdicts.verdicts())

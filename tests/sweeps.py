@@ -28,7 +28,7 @@ def made_up(cell: Any, **found: float) -> dict:
     one = {"value": 0.5, "low": 0.4, "high": 0.6}
     evaluation |= {"accuracy_per_useful": [one, None], "accuracy_per_secret": [None, None]}
     seconds = {"make_seconds": 2.0, "evaluate_seconds": 1.0}
-    made = {"time": "2026-01-01T00:00:00+00:00", **cell.setting.promise()}
+    made = {"time": "2026-01-01T00:00:00+00:00", "variant": None, **cell.setting.promise()}
     return {**identity_of(cell), **made, **seconds, **flat(evaluation)}
 
 

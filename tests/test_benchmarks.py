@@ -75,6 +75,16 @@ def test_the_check_sees_numbers_that_are_not_on_the_page(copy):
     assert "README.md is not what the raw files say" in found.stderr
 
 
+def test_the_check_sees_a_page_of_the_paper_that_its_raw_numbers_do_not_say(copy):
+    assert page(copy).returncode == 0
+    paper = copy / "docs" / "paper.md"
+    assert "**contradicted** |" in paper.read_text()
+    paper.write_text(paper.read_text().replace("contradicted", "reproduced"))
+    found = page(copy, "--check")
+    assert found.returncode == 1
+    assert "docs/paper.md is not what the raw files say" in found.stderr
+
+
 def test_the_check_sees_what_is_measured_no_longer(copy):
     (copy / "src" / "reticent" / "solve" / "lattice.py").unlink()
     assert "lattice does not say what it measures, or it is gone" in page(copy, "--check").stderr

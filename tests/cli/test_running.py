@@ -11,7 +11,7 @@ from reticent.problem.bound import Confidence
 from reticent.problem.enforcement import Penalty
 from reticent.study.cell import Setting
 from reticent.study.finite import SYNTHETIC, FiniteCell
-from reticent.study.method import METHODS
+from reticent.study.methods import METHODS
 from reticent.study.run import PROGRESS, Done, Running
 from tests.sweeps import made_up
 

@@ -1,5 +1,6 @@
 """Loaders read the published layouts, zipped or unpacked, and say in a sentence what does not fit."""
 
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def test_dsa_units_are_other_columns(tmp_path):
     assert np.allclose(recorded.table["accelerometer.x"][:125], raw[:, 0], atol=1e-6)
 
 
-def write_ut_complex(folder: Path, codes=(11111, 11112, 11114, 11122, 11123, 11113), rows=200) -> Path:
+def write_ut_complex(folder: Path, codes=(11111, 11112, 11114, 11120, 11122, 11123, 11113), rows=200) -> Path:
     rng = np.random.default_rng(0)
     lines = [
         ",".join([str(t), *(f"{x:.3f}" for x in rng.normal(size=12)), str(code)]) for code in codes for t in range(rows)
@@ -138,8 +139,11 @@ def test_ut_complex(tmp_path):
     assert len(recorded.people) == 10
     assert "200 samples of jogging are not used." in recorded.notes
     assert any("Who was recorded is not published" in note for note in recorded.notes)
-    empty = [(s, u) for s, u, people, *_ in pairs(recorded).rows() if people == 0]
-    assert empty == [("eats, drinks or smokes", "walking")]
+    assert any("never run on the published files" in note for note in recorded.notes)
+    # Eating, drinking and smoking are kept apart, each in the one posture that it was recorded in.
+    there = [(s, u) for s, u, people, *_ in pairs(recorded).rows() if people > 0 and s != "nothing"]
+    assert there == [("eating", "sitting"), ("drinking", "sitting"), ("smoking", "standing")]
+    assert recorded.secrets == ("nothing", "eating", "drinking", "smoking")
     with pytest.raises(InputError, match="unknown activity codes"):
         load_ut_complex(write_ut_complex(tmp_path, codes=(11111, 99)))
 
@@ -179,6 +183,24 @@ def test_smoking_has_eight_of_nine_pairs(tmp_path):
     assert recorded.interval == pytest.approx(0.02)
     assert any("'drinking' with useful 'walking'" in note for note in recorded.notes)
     assert "40 samples with secret 'other' are not used." in recorded.notes
+
+
+def test_the_example_map_of_smoking_reads_what_it_says(tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "smoking.toml"
+    told = tomllib.loads(example.read_text())
+    assert set(told["activities"].values()) == set(ACTIVITIES)
+    axes = [axis for own in told["sensors"].values() for axis in own]
+    frames = []
+    for place, label in enumerate([*told["activities"], *told["ignore"]]):
+        when = place * 100_000 + 20.0 * np.arange(20)
+        frames.append(
+            pl.DataFrame({"participant": 7, "timestamp": when, "activity": label, **dict.fromkeys(axes, 0.5)})
+        )
+    pl.concat(frames).write_csv(tmp_path / "watch.csv")
+    recorded = load_smoking(tmp_path, example)
+    assert len(recorded.table) == 8 * 20
+    assert [people for *_, people, _, _ in pairs(recorded).rows()].count(1) == 8
+    assert any("never run on the published files" in note for note in recorded.notes)
 
 
 @pytest.mark.parametrize(

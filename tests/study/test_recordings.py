@@ -13,6 +13,7 @@ import pytest
 from reticent.belief.training import Settings
 from reticent.data.load import Source
 from reticent.data.readings import ReadingKind
+from reticent.errors import InputError
 from reticent.report.recordings import recordings_rows, recordings_table
 from reticent.report.results import read_results
 from reticent.report.write import write_report
@@ -118,20 +119,25 @@ def test_everybody_is_measured_once_unless_the_file_says_so(recordings):
     assert [len(of_table(study, "learned")) for study in shipped] == [4, 1]
     assert [study.spec.title for study in shipped] == ["The study on table"] * 2
     limits = [[cell.setting.bound.number for cell in of_table(study, "people")] for study in shipped]
-    assert limits[0] == [None, 0.5, 0.65, 0.8, 0.95, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 0.52, 0.55, 0.65, 0.8, 0.95]
+    guarantee, others = [0.52, 0.55, 0.65, 0.8, 0.95], 2 * [0.55, 0.65, 0.8, 0.95]
+    assert limits[0][:12] == [None, 0.5, 0.65, 0.8, 0.95, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
+    assert limits[0][12:17] == guarantee
+    assert sorted(limits[0][17:]) == sorted(others)
     assert limits[1] == [None, 0.65, 0.95, 0.5, 1.25, 0.52, 0.65]
 
 
 def test_what_recordings_cannot_have_is_left_out_and_said(recordings, tmp_path):
-    text = 'confidence = [0.8]\nenforce = ["penalty", "paper"]\nmethods = ["ppo", "value-iteration"]\n'
+    text = 'confidence = [0.8]\nenforce = ["penalty", "paper", "answer"]\nmethods = ["ppo", "value-iteration"]\n'
     (tmp_path / "odd.toml").write_text(text)
     study = plan(read_spec(tmp_path / "odd.toml", recordings))
-    assert {cell.setting.enforcement.name for cell in of_table(study, "results")} == {"penalty"}
+    assert {cell.setting.enforcement.name for cell in of_table(study, "results")} == {"penalty", "paper"}
     assert study.left_out == [
         "table: The method 'value-iteration' is not for recordings.",
-        "table: On recordings a bound on confidence is not kept by paper, but by penalty or by what sends something in "
-        "place of readings.",
+        "Answers need the method value-iteration, not ppo.",
     ]
+    (tmp_path / "odd.toml").write_text("expected_information = [0.5]\n")
+    with pytest.raises(InputError, match="bound on expected information cannot be kept: give confidence or info"):
+        plan(read_spec(tmp_path / "odd.toml", recordings))
 
 
 def test_other_data_in_the_same_place_are_other_cells(source):

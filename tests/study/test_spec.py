@@ -247,6 +247,6 @@ def test_what_is_not_a_policy_or_keeps_nothing_is_for_what_it_is_for(spec):
     ]
     assert study.left_out == [
         "Without protection no bound is kept: 'no protection' goes with unbounded = true.",
-        "A lower bound is computed under penalty, not under coarsen.",
+        "A lower bound is computed under penalty, or under mask on information, not under coarsen.",
     ]
     assert finite(study)[1].task.horizon == 10

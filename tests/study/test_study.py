@@ -29,7 +29,10 @@ EXTRAS = {
     ("confidence", "coarsen", KERNELS): 160,
     ("confidence", "answer", ITERATION): 300,
     ("confidence", "penalty", ITERATION): 300,
+    ("confidence", "penalty", "randomised response"): 0,
+    ("confidence", "penalty", "privacy funnel"): 0,
     ("confidence", "penalty", "lower bound"): 80,
+    ("information", "mask", "lower bound"): 80,
     ("information", "mask", ITERATION): 200,
     ("expected information", "lagrangian", ITERATION): 300,
 }
@@ -68,9 +71,10 @@ def test_the_plan_has_every_panel():
     assert [columns(cell) for cell in cells if cell.setting.method.name == "no protection"] == [
         ("unbounded", "penalty", "no protection", None)
     ]
-    # Two seeds of the agent under 11 bounds and 5 other prices, the others once.
-    baselines = 11 * len(BASELINES)
-    assert len(cells) == 2 * (11 + 5) + baselines + sum(len(LIMITS[bound]) for bound, *_ in EXTRAS) + 1
+    # Two seeds of the agent under 11 bounds and 5 other prices, the others once; four more draws under these bounds.
+    baselines, draws = 11 * len(BASELINES), 4 * 11
+    assert {cell.problem.draw for cell in cells if cell.seed == 0} == {0, 1, 2, 3, 4}
+    assert len(cells) == 2 * (11 + 5) + draws + baselines + sum(len(LIMITS[bound]) for bound, *_ in EXTRAS) + 1
 
 
 def test_finished_cells_are_not_run_again_and_only_missing_ones_are(tmp_path):

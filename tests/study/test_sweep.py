@@ -13,7 +13,7 @@ from reticent.problem.enforcement import Penalty
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.study.cell import Setting
 from reticent.study.finite import FiniteCell, FiniteProblem
-from reticent.study.method import METHODS
+from reticent.study.methods import METHODS
 from reticent.study.plan import plan
 from reticent.study.run import Done, Running, prepare, run_study
 from reticent.study.spec import read_spec

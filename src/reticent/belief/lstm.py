@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from reticent.belief.bayes import normalise, secret_marginal
 from reticent.belief.filter import LearnedFilter, Reading
@@ -29,7 +29,8 @@ class LstmFilter(LearnedFilter):
     """Softmax over the hidden pairs of a two-layer LSTM. Before the first reading the belief is the prior.
 
     `look_back` feeds only the last few readings, as the paper does with two; by default the state carries on over all
-    of them. `law` and `antithetic_pairs` serve the estimate of information.
+    of them. `law` serves the estimate of information: it takes so many `antithetic_pairs` of readings for each of the
+    `hidden_pairs` (s, u) that it draws, or for all of them once, weighted by the belief, where it draws none.
     """
 
     prior: Belief
@@ -39,6 +40,7 @@ class LstmFilter(LearnedFilter):
     sensors: int = eqx.field(static=True)
     look_back: int | None = eqx.field(static=True)
     antithetic_pairs: int = eqx.field(static=True)
+    hidden_pairs: int | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -48,11 +50,12 @@ class LstmFilter(LearnedFilter):
         key: PRNGKey,
         look_back: int | None = None,
         antithetic_pairs: int = 1,
+        hidden_pairs: int | None = None,
     ) -> None:
         *keys, head_key = jax.random.split(key, LAYERS + 1)
         sizes = [features + sensors, *[WIDTH] * (LAYERS - 1)]
         self.prior, self.law, self.sensors = jnp.asarray(prior), None, sensors
-        self.look_back, self.antithetic_pairs = look_back, antithetic_pairs
+        self.look_back, self.antithetic_pairs, self.hidden_pairs = look_back, antithetic_pairs, hidden_pairs
         self.layers = tuple(
             eqx.nn.LSTMCell(size, WIDTH, dtype=jnp.float32, key=k) for size, k in zip(sizes, keys, strict=True)
         )
@@ -114,21 +117,33 @@ class LstmFilter(LearnedFilter):
     def information_bits(self, key: PRNGKey, memory: Remembered) -> PerSensor:
         """The Barber-Agakov estimate (paper, eq. EstMI): a lower bound in the mean, so it can never prove privacy.
 
-            I_a  ~  H(beta(S)) + sum_su beta(s, u) mean_k log2 Q(s | z_k, a, what is known),   z_k ~ law(a, s, u)
+            I_a  ~  H(beta(S)) + sum_j w_j mean_i log2 Q(s_j | z_i, a, what is known),   z_i ~ law(a, s_j, u_j)
 
-        The sum over the pairs is taken as it is, not over draws of them: the same mean with less noise.
+        The paper draws n = `hidden_pairs` from the belief, w_j = 1/n; all of them once with w = beta(s, u) have the
+        same mean and less noise.
         """
         assert self.law is not None
-        belief, readings = self.belief(memory), self.law.draw(key, self.antithetic_pairs)
-        sensors, secrets, useful, draws, features = readings.shape
+        belief = self.belief(memory)
+        pair_key, key = (key, key) if self.hidden_pairs is None else jax.random.split(key)
+        pair, weight = self._pairs(pair_key, belief)
+        mean, deviation = (
+            x.reshape(self.sensors, belief.size, -1)[:, None, pair] for x in (self.law.mean, self.law.deviation)
+        )
+        readings = ReadingLaw(mean, deviation).draw(key, self.antithetic_pairs)[:, 0]
 
-        def named(sensor: Index, readings: Float[Array, "S U K D"]) -> Float[Array, "S U"]:
+        def named(sensor: Index, readings: Float[Array, "P K D"]) -> Float[Array, " P"]:
             after = lambda z: secret_marginal(self.belief(self.remember(memory, sensor, z)))  # noqa: E731
-            beliefs = jax.vmap(after)(readings.reshape(-1, features)).reshape(secrets, useful, draws, secrets)
-            right = jnp.moveaxis(jnp.diagonal(beliefs, axis1=0, axis2=3), -1, 0)
-            return jnp.mean(jnp.log(jnp.maximum(right, 1e-9)), axis=2) / NATS_PER_BIT
+            right = jax.vmap(lambda own, secret: jax.vmap(after)(own)[:, secret])(readings, pair // belief.shape[1])
+            return jnp.mean(jnp.log(jnp.maximum(right, 1e-9)), axis=1) / NATS_PER_BIT
 
         # One sensor after the other: the readings of one fit the cache.
-        said = jax.lax.map(lambda pair: named(*pair), (jnp.arange(sensors), readings))
-        bits = entropy_bits(secret_marginal(belief)) + jnp.sum(belief[None] * said, axis=(1, 2))
+        said = jax.lax.map(lambda each: named(*each), (jnp.arange(self.sensors), readings))
+        bits = entropy_bits(secret_marginal(belief)) + jnp.sum(weight[None] * said, axis=1)
         return jnp.maximum(bits, 0.0)
+
+    def _pairs(self, key: PRNGKey, belief: Belief) -> tuple[Int[Array, " P"], Float[Array, " P"]]:
+        """Hidden pairs, numbered row by row, and their weights."""
+        if self.hidden_pairs is None:
+            return jnp.arange(belief.size), belief.reshape(-1)
+        drawn = jax.random.choice(key, belief.size, (self.hidden_pairs,), p=belief.reshape(-1))
+        return drawn, jnp.full(self.hidden_pairs, 1 / self.hidden_pairs)

@@ -25,6 +25,7 @@ def save_provider(path: Path, provider: LstmFilter) -> None:
         "features": provider.layers[0].input_size - provider.sensors,
         "look_back": provider.look_back,
         "antithetic_pairs": provider.antithetic_pairs,
+        "hidden_pairs": provider.hidden_pairs,
         "law": provider.law is not None,
     }
     write_arrays(path, _named(provider), {HEADER: json.dumps(sizes)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import Bounds, Prices, model_of, task_of
-from reticent.cli.terminal import console
+from reticent.cli.terminal import console, say_what_is_not_told_apart
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Solve:
             if value is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, but is {value}.")
         task = task_of(model_of(self.problem), self.bound, self.prices)
+        say_what_is_not_told_apart(task.model)
         if self.horizon is None and self.bound.information is not None:
             raise InputError("The information bound needs --horizon: its lattice grows with the order of releases.")
         if self.bound.expected_information is None:

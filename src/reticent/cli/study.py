@@ -3,15 +3,16 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
 from reticent.cli.data import RecordingsName, What, Where, check_codes, reading_of, source_of
 from reticent.cli.terminal import console
 from reticent.errors import InputError
+from reticent.study.choices import USUAL_CHOICES, Choices
 
 if TYPE_CHECKING:
     from reticent.study.cell import Problem
@@ -51,42 +52,74 @@ class Reproduce:
     """Environment steps per training run; by default 1,000,000, on recordings 200,000."""
     episodes: int | None = None
     """Episodes per evaluation; by default 100,000, on recordings 8,192."""
+    draws: int | None = None
+    """Draws of the problem's standard deviations, by default 5 to the letter, else 1 (synthetic)."""
+    z_range: tuple[float, float] | None = None
+    """The first and the last of the fifty symbols, which the paper leaves open; by default -4.5 and 7.5 (synthetic)."""
     look_back: int | None = None
     """How many of the last readings the learned belief sees; by default all, in the paper 2 (recordings)."""
     quick: bool = False
-    """One rotation, fewer bounds and steps: under ten minutes on two cores (recordings)."""
+    """Fewer bounds and steps, one rotation of people or two draws: under ten minutes on two cores (recordings, and
+    synthetic to the letter)."""
+    to_the_letter: bool = False
+    """The paper's agent, its printed cost and, on recordings, its readings and belief; the corrected ones beside."""
+    choices: Annotated[Choices, arg(name="")] = USUAL_CHOICES
     json: bool = False
     """Print one JSON object instead of the table."""
 
     def run(self) -> None:
         """Train, evaluate, draw."""
-        for name in ("seeds", "steps", "episodes", "look_back"):
+        self._check()
+        out = self.out or Path(f"reticent-{self.study}{'-letter' if self.to_the_letter else ''}")
+        problem = None if self.study == "synthetic" else self._recordings(self.study)
+        _study(self._spec, out, self.json, self._given, problem)
+
+    def _check(self) -> None:
+        for name in ("seeds", "steps", "episodes", "look_back", "draws"):
             given = getattr(self, name)
             if given is not None and given < (2 if name == "episodes" else 1):
                 raise InputError(f"--{name.replace('_', '-')} is {given}, which is too few.")
-        out, efforts = self.out or Path(f"reticent-{self.study}"), ("seeds", "steps", "episodes")
-        given = {name: value for name in efforts if (value := getattr(self, name)) is not None}
+        if self.choices != USUAL_CHOICES and not self.to_the_letter:
+            raise InputError("What the paper leaves open is chosen for its own agent and cost: add --to-the-letter.")
         if self.study != "synthetic":
-            _study(
-                "recordings-quick" if self.quick else "recordings", out, self.json, given, self._recordings(self.study)
-            )
-        elif self.quick or self.look_back is not None or self.where != Where() or self.what != What():
+            if self.draws is not None or self.z_range is not None:
+                raise InputError("--draws and --z-range are of the synthetic problem; recordings are what they are.")
+        elif self.look_back is not None or self.where != Where() or self.what != What():
             raise InputError("The synthetic study reads no recordings; for a quick one, run `reticent demo`.")
-        else:
-            _study("synthetic", out, self.json, given)
+        elif self.quick and not self.to_the_letter:
+            raise InputError("For a quick synthetic study, run `reticent demo`, or add --to-the-letter.")
+
+    @property
+    def _spec(self) -> str:
+        """The name of the shipped spec."""
+        recorded, quick = self.study != "synthetic", "-quick" if self.quick else ""
+        if self.to_the_letter:
+            return f"letter{'-recordings' if recorded else ''}{quick}"
+        return f"recordings{quick}" if recorded else "synthetic"
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """What replaces that of the spec."""
+        efforts = ("seeds", "steps", "episodes", "draws")
+        given = {name: value for name in efforts if (value := getattr(self, name)) is not None}
+        given |= {} if self.z_range is None else {"z_ranges": [list(self.z_range)]}
+        chosen = {name: value for name, value in asdict(self.choices).items() if value is not None}
+        return {**given, "choices": chosen}
 
     def _recordings(self, name: RecordingsName) -> "Problem":
         from reticent.study.learned import Conditions
         from reticent.study.recordings import Recordings
 
         check_codes(self.what.codes)
-        source, conditions = source_of(name, self.where), Conditions(10, self.look_back, self.what.codes)
+        source, choices = source_of(name, self.where), self.choices
+        draws = {"hidden_pairs": choices.hidden_pairs, "readings_per_pair": choices.readings_per_pair}
+        conditions = Conditions(10, self.look_back, self.what.codes, **draws)
         with console().status("Reading the recordings ..."):
             return Recordings.of(source, reading_of(self.what), conditions)
 
 
 def _study(
-    name: str, out: Path, as_json: bool, given: Mapping[str, int] | None = None, problem: "Problem | None" = None
+    name: str, out: Path, as_json: bool, given: Mapping[str, Any] | None = None, problem: "Problem | None" = None
 ) -> None:
     """Run a spec that is shipped, and draw its page."""
     from reticent.cli.running import run_shown
@@ -112,15 +145,13 @@ def _print_recordings(out: Path) -> None:
     from reticent.report.recordings import recordings_rows, recordings_table
     from reticent.report.results import read_results
 
-    shown = {"policy": 0, "bound": 1, "tau": 2, "U": 3, "S": 4, "gap": 5, "over": 6, "U fixed": 9, "S fixed": 12}
+    shown = {"policy": 0, "bound": 1, "tau": 2, "U": 3, "S": 4, "gap": 5, "over": 6, "U fix": 9, "S fix": 12}
     # Intervals are on the page: there is no room for them here.
     table = recordings_table(recordings_rows(read_results(out)))
     rows = [[row[place].partition(" [")[0] for place in shown.values()] for row in table]
     _print_table("Balanced accuracies in %, on people whom nothing was learned from", list(shown), 2, rows)
     print("U, S: by the best attacker that was trained on the policy's own traces. gap: U minus S.")
-    print(
-        "fixed: by an LSTM that was trained on random traces, as in the paper. over: episodes that crossed the bound."
-    )
+    print("fix: by an LSTM that was trained on random traces, as in the paper. over: episodes that crossed the bound.")
 
 
 def _print_synthetic(out: Path) -> None:
@@ -129,8 +160,8 @@ def _print_synthetic(out: Path) -> None:
 
     results = read_results(out)
     headings = ["bound", "kept by", "method", "cost", "tau", "U right", "S right", "over"]
-    _print_table("Estimates, mean over seeds", headings, 3, summary(results.rows))
-    print("cost: tau + 50 x chance of a wrong guess of U + 50 if the bound was crossed.")
+    _print_table("Estimates, mean over draws and seeds", headings, 3, summary(results.rows))
+    print("cost: tau + 50 x chance of a wrong guess of U + C_B if the bound was crossed; kept by paper: as printed.")
     print("tau: readings released. U right, S right: accuracy of the provider's best guess.")
     print("over: episodes that ever crossed the bound.")
     for name, promised in results.promises.items():

@@ -47,6 +47,14 @@ def say_what_is_assumed(model: "Model") -> None:
         say(changes.sentence())
 
 
+def say_what_is_not_told_apart(model: "Model") -> None:
+    """Note which useful values the sensors cannot tell apart, if there are any."""
+    from reticent.problem.distinguishable import useful_values_told_apart
+
+    if sentence := useful_values_told_apart(model):
+        say(sentence)
+
+
 def progress_bar() -> "Progress":
     """A bar with what is done, the time it took, and the time that is left."""
     from rich.progress import (

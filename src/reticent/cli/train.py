@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import Bounds, EnforceOption, Prices, check_seed, check_writable, model_of, task_of
-from reticent.cli.terminal import progress_bar, say, say_what_is_assumed
+from reticent.cli.terminal import progress_bar, say, say_what_is_assumed, say_what_is_not_told_apart
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Train:
         if self.kernels == "value" and not (self.method == "value-iteration" and task.enforcement.replaces):
             raise InputError("--kernels value needs --enforce withhold or coarsen, and --method value-iteration.")
         say_what_is_assumed(task.model)
+        say_what_is_not_told_apart(task.model)
         record = self._train(task)
         if self.json:
             print(json.dumps(record))

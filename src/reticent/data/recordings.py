@@ -46,6 +46,10 @@ class Recordings:
         return _usual(_intervals(self.table))
 
 
+# Of loaders whose files were never at hand.
+UNTRIED = "This loader was never run on the published files, only on made-up ones: compare the counts with the source."
+
+
 def recordings(
     samples: pl.DataFrame,
     sensors: tuple[str, ...],

@@ -1,12 +1,15 @@
-"""The paper's recordings: a smartwatch while sitting, standing and walking, with smoking and drinking (Shoaib et al.).
+"""The paper's recordings: a smartwatch while sitting, standing and walking, with smoking and drinking.
 
-Their layout is not documented in public, so a TOML map says what the columns and labels are called; sensors and the
-eight pairs of labels are the paper's (its table of sensors and activities).
+Shoaib, Scholten, Havinga, Incel: A hierarchical lazy smoking detection algorithm using smartwatch sensors, IEEE
+HealthCom 2016. Their layout is not documented in public, so a TOML map says what the columns and labels are called;
+sensors and the eight pairs of labels are the paper's (its table of sensors and activities). examples/smoking.toml is
+such a map. Never run on the published files.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
-from reticent.data.recordings import Recordings
+from reticent.data.recordings import UNTRIED, Recordings
 from reticent.data.table import load_table
 from reticent.data.table_map import (
     Labels,
@@ -37,7 +40,8 @@ ACTIVITIES = {
 
 def load_smoking(folder: Path, map_file: Path) -> Recordings:
     """U is the posture, S what the hand is busy with."""
-    return load_table(folder, _map(read_map(map_file), str(map_file)))
+    recorded = load_table(folder, _map(read_map(map_file), str(map_file)))
+    return replace(recorded, notes=(*recorded.notes, UNTRIED))
 
 
 def _map(found: dict, name: str) -> TableMap:

@@ -1,4 +1,7 @@
-"""UT-Complex: a phone at the wrist or in the pocket during thirteen activities (Shoaib et al., Sensors 16(4), 2016)."""
+"""UT-Complex: a phone at the wrist or in the pocket during thirteen activities (Shoaib et al., Sensors 16(4), 2016).
+
+Written from its published description; never run on the published files.
+"""
 
 from pathlib import Path
 from typing import Literal
@@ -7,7 +10,7 @@ import polars as pl
 
 from reticent.data.archive import find_archive
 from reticent.data.csv import read_csv
-from reticent.data.recordings import Recordings, recordings
+from reticent.data.recordings import UNTRIED, Recordings, recordings
 from reticent.errors import InputError
 
 WHERE_FROM = (
@@ -17,26 +20,26 @@ WHERE_FROM = (
 RATE = 50
 PARTS = 10
 SENSORS = ("accelerometer", "linear accelerometer", "gyroscope", "magnetometer")
-NOTHING, INTAKE = "nothing", "eats, drinks or smokes"
-# Activity code to (secret, useful). Nobody eats, drinks or smokes while walking here.
+NOTHING, EATING, DRINKING, SMOKING = "nothing", "eating", "drinking", "smoking"
+# Activity code to (secret, useful). Here everybody sits to eat and to drink, and stands to smoke.
 LABELS = {
     11111: (NOTHING, "walking"),
     11116: (NOTHING, "walking"),
     11117: (NOTHING, "walking"),
     11112: (NOTHING, "standing"),
     11121: (NOTHING, "standing"),
-    11122: (INTAKE, "standing"),
+    11122: (SMOKING, "standing"),
     11114: (NOTHING, "sitting"),
     11118: (NOTHING, "sitting"),
     11119: (NOTHING, "sitting"),
-    11120: (INTAKE, "sitting"),
-    11123: (INTAKE, "sitting"),
+    11120: (DRINKING, "sitting"),
+    11123: (EATING, "sitting"),
 }
 UNUSED = {11113: "jogging", 11115: "biking"}
 
 
 def load_ut_complex(folder: Path, place: Literal["wrist", "pocket"] = "wrist") -> Recordings:
-    """U is the posture, S whether the hand goes to the mouth.
+    """U is the posture, S what the hand is busy with, as far as it goes to the mouth.
 
     The files do not say who was recorded when. One person after the other did each activity for about the same time,
     so ten equal parts of each activity stand for people: parts of one number need not be of one person.
@@ -55,6 +58,7 @@ def load_ut_complex(folder: Path, place: Literal["wrist", "pocket"] = "wrist") -
     used = samples.filter(pl.col("activity").is_in(list(LABELS)))
     counts = dict(samples["activity"].drop_nulls().value_counts().rows())
     notes = [f"{counts[code]:,} samples of {what} are not used." for code, what in UNUSED.items() if code in counts]
+    notes.append(UNTRIED)
     notes.append(f"Who was recorded is not published: {PARTS} equal parts of each activity stand for people.")
     place_in_activity = pl.int_range(pl.len()).over("activity")
     part = place_in_activity * PARTS // pl.len().over("activity")
@@ -67,4 +71,5 @@ def load_ut_complex(folder: Path, place: Literal["wrist", "pocket"] = "wrist") -
             for i, label in enumerate(("secret", "useful"))
         ),
     )
-    return recordings(used, SENSORS, (NOTHING, INTAKE), ("sitting", "standing", "walking"), tuple(notes))
+    secrets = (NOTHING, EATING, DRINKING, SMOKING)
+    return recordings(used, SENSORS, secrets, ("sitting", "standing", "walking"), tuple(notes))

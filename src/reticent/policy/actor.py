@@ -67,8 +67,16 @@ class Actor(Policy):
     greedy: bool = eqx.field(static=True)
 
     def act(self, key: PRNGKey, public: Public) -> Index:
-        logits = masked_logits(self.network, self.features(public), public.allowed)
+        logits = self._logits(public)
         return jnp.argmax(logits) if self.greedy else jax.random.categorical(key, logits)
+
+    def probabilities(self, public: Public) -> Float[Array, " A_plus_stop"]:
+        """pi(a | public state) as it acts."""
+        logits = self._logits(public)
+        return jax.nn.one_hot(jnp.argmax(logits), logits.size) if self.greedy else jax.nn.softmax(logits)
+
+    def _logits(self, public: Public) -> Float[Array, " A_plus_stop"]:
+        return masked_logits(self.network, self.features(public), public.allowed)
 
     def acts_in(self, process: Any) -> Any:
         return self.features.process

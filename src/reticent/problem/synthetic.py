@@ -1,13 +1,19 @@
 """The paper's synthetic problem, and small problems whose optimal cost is known by hand or from another solver."""
 
+import math
 from typing import Any
 
 import numpy as np
 
+from reticent.errors import InputError
 from reticent.problem.model import Model
 
+# The paper says that there are fifty symbols, but not where: from three deviations below the lowest mean to as many
+# above the highest, for the largest deviation.
+Z_RANGE = (-4.5, 7.5)
 
-def synthetic(seed: int = 0, noise: float = 1.0) -> Model:
+
+def synthetic(seed: int = 0, noise: float = 1.0, z_range: tuple[float, float] = Z_RANGE) -> Model:
     """Three secrets, three useful values, three sensors, fifty symbols (paper, section V-B).
 
     Sensor a sees u as a normal of mean 1 + u when the secret is 2 - a, and as pure noise otherwise: whatever
@@ -16,6 +22,7 @@ def synthetic(seed: int = 0, noise: float = 1.0) -> Model:
     Args:
         seed: Seed of the standard deviations.
         noise: Scales all standard deviations.
+        z_range: The first and the last symbol; the others lie evenly between them.
 
     Returns:
         The model.
@@ -24,7 +31,9 @@ def synthetic(seed: int = 0, noise: float = 1.0) -> Model:
         >>> rt.synthetic().channel.shape
         (3, 3, 3, 50)
     """
-    sensors, secrets, useful, z = 3, 3, 3, np.linspace(-4.5, 7.5, 50)
+    if not (all(map(math.isfinite, z_range)) and z_range[0] < z_range[1]):
+        raise InputError(f"The range of z must be two numbers, the lower first, but is {z_range}.")
+    sensors, secrets, useful, z = 3, 3, 3, np.linspace(*z_range, 50)
     deviation = noise * np.random.default_rng(seed).uniform(0.5, 1.5, (sensors, secrets, useful))
     a, s, u = np.indices(deviation.shape)
     mean = np.where(s == 2 - a, 1.0 + u, 0.0)

@@ -33,7 +33,7 @@ from reticent.errors import InputError
 from reticent.guard.rules import PublicState, Rules, kernels_at, public_state
 from reticent.guard.value_kernels import REFINEMENTS, ContinuationValue, ValueKernels
 from reticent.problem.bound import Bound
-from reticent.problem.enforcement import Enforcement, default_enforcement
+from reticent.problem.enforcement import USUAL, Enforcement, default_enforcement
 from reticent.problem.objective import Objective
 from reticent.problem.task import Task
 from reticent.process.leaves import with_leaves
@@ -197,17 +197,20 @@ class Process(eqx.Module, Rules):
         bound: Bound,
         objective: Objective = Objective(),  # noqa: B008  (frozen)
         horizon: int = 10,
+        enforcement: Enforcement = USUAL,
     ) -> "Process":
         """The process over recordings, sent as they are, to a provider with this belief, exact or learned.
 
-        A confidence bound is enforced by a penalty, as in the paper; an information bound masks the sensors whose next
-        reading would, by the filter's estimate, cross it.
+        Usually a confidence bound is enforced by a penalty; an information bound masks the sensors whose next reading
+        would, by the filter's estimate, cross it.
         """
         if not bound.pathwise:
             raise InputError("Over recordings the bound is on confidence, or on information along every path.")
         bound.check(np.asarray(filter.prior))
         source = FromReadings.of(recorded, horizon)
-        return cls(source, filter, bound, default_enforcement(bound), objective, horizon)
+        enforcement = default_enforcement(bound) if enforcement is USUAL else enforcement
+        enforcement.check(bound)
+        return cls(source, filter, bound, enforcement, objective, horizon)
 
     @property
     def task(self) -> Task:

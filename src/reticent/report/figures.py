@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from reticent.report.words import AXES, LOOKAHEAD, METHODS, PPO, UNPROTECTED
+from reticent.report.words import A2C, AXES, LOOKAHEAD, METHODS, PPO, UNPROTECTED
 
 Figure = alt.LayerChart | alt.FacetChart
 USEFUL, SECRET, TIME = "#c0392b", "#2563a8", "#3f7f5f"
@@ -33,31 +33,38 @@ LIMITED = {
 
 def study_figures(results: pl.DataFrame, error_penalty: float = 50.0) -> dict[str, Figure]:
     """All figures by file name, in the order of the page."""
-    figures: dict[str, Figure] = dict(guarantee(results.filter(pl.col("error_penalty") == error_penalty)))
-    unprotected = results.filter(pl.col("method") == UNPROTECTED)
+    here, figures = results.filter(pl.col("error_penalty") == error_penalty), {}
+    # What a study has not run is left out.
+    if {"withhold", "coarsen"} & set(here["enforcement"]):
+        figures |= guarantee(here)
+    for kind, enforcement in (("confidence", "paper"), ("information", "paper")):
+        figures |= {f"letter_{name}": figure for name, figure in panels(here, kind, enforcement, A2C)}
     for kind, enforcement in (("confidence", "penalty"), ("information", "mask")):
-        here = (
-            (pl.col("bound") == kind)
-            & (pl.col("enforcement") == enforcement)
-            & (pl.col("error_penalty") == error_penalty)
-        )
-        rows = results.filter(here)
-        figures[f"{kind}_time"] = time_and_belief(rows, kind)
-        figures[f"{kind}_accuracy"] = accuracy(rows, unprotected, kind)
-        figures[f"{kind}_cost"] = cost(rows, kind)
-        figures[f"{kind}_violations"] = violations(rows, kind)
-    # A quick study has nothing to compare here.
-    if {"lagrangian", "mask"} <= set(results.filter(pl.col("method") == "value-iteration")["enforcement"]):
-        figures["leakage"] = leakage(results.filter(pl.col("error_penalty") == error_penalty))
-    figures["trade_off"] = trade_off(results)
+        figures |= panels(here, kind, enforcement, PPO)
+    if {"lagrangian", "mask"} <= set(here.filter(pl.col("method") == "value-iteration")["enforcement"]):
+        figures["leakage"] = leakage(here)
+    if results["error_penalty"].n_unique() > 1:
+        figures["trade_off"] = trade_off(results)
     return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
 
 
-def overview(figures: dict[str, Figure]) -> alt.VConcatChart:
+def panels(results: pl.DataFrame, kind: str, enforcement: str, agent: str) -> Iterator[tuple[str, Figure]]:
+    """Of one bound: the paper's two panels of an agent, its cost beside that of the baselines, and its violations."""
+    rows = results.filter(pl.col("bound") == kind, pl.col("enforcement") == enforcement)
+    own = rows.filter(pl.col("method") == agent)
+    if len(own):
+        yield f"{kind}_time", time_and_belief(own, kind)
+        yield f"{kind}_accuracy", accuracy(own, results.filter(pl.col("method") == UNPROTECTED), kind)
+        yield f"{kind}_cost", cost(rows, kind)
+        yield f"{kind}_violations", violations(rows, kind, agent)
+
+
+def overview(figures: dict[str, Figure], prefix: str = "") -> alt.VConcatChart:
     """The paper's four panels in one picture."""
-    panels = [figures[f"{kind}_{what}"] for kind in ("confidence", "information") for what in ("time", "accuracy")]
+    kinds, sides = ("confidence", "information"), ("time", "accuracy")
+    pairs = [[figures[f"{prefix}{kind}_{what}"] for what in sides] for kind in kinds]
     # Independent colours keep each legend inside its own panel.
-    rows = [alt.hconcat(*pair, spacing=40).resolve_scale(color="independent") for pair in (panels[:2], panels[2:])]
+    rows = [alt.hconcat(*pair, spacing=40).resolve_scale(color="independent") for pair in pairs]
     return alt.vconcat(*rows, spacing=30).resolve_scale(color="independent")
 
 
@@ -81,41 +88,54 @@ def guarantee(rows: pl.DataFrame) -> Iterator[tuple[str, Figure]]:
 
 
 def over_seeds(rows: pl.DataFrame, *measures: str) -> pl.DataFrame:
-    """Long table of measures: mean over seeds and a band, the spread of seeds or, with one seed, the interval."""
-    one = pl.len() == 1
-    frames = [
-        rows.group_by("policy", "limit", "error_penalty").agg(
-            pl.lit(measure).alias("measure"),
-            pl.col(measure).mean().alias("mean"),
-            pl.when(one).then(pl.col(f"{measure}_low").first()).otherwise(pl.col(measure).min()).alias("low"),
-            pl.when(one).then(pl.col(f"{measure}_high").first()).otherwise(pl.col(measure).max()).alias("high"),
+    """Long table of measures: mean over draws and seeds, and a band: their spread or, of a single one, the interval.
+
+    Every draw of the problem counts alike, however many seeds it has.
+    """
+    keys = ["policy", "limit", "error_penalty"]
+    rows, frames = rows if "draw" in rows.columns else rows.with_columns(draw=pl.lit(0)), []
+    for measure in measures:
+        value = pl.col(measure)
+        by_draw = rows.group_by(*keys, "draw").agg(
+            value.mean().alias("mean"),
+            value.min().alias("low"),
+            value.max().alias("high"),
+            pl.col(f"{measure}_low").first().alias("lower end"),
+            pl.col(f"{measure}_high").first().alias("upper end"),
             pl.len().alias("seeds"),
         )
-        for measure in measures
-    ]
+        one = pl.col("seeds").sum() == 1
+        frames.append(
+            by_draw.group_by(keys).agg(
+                pl.lit(measure).alias("measure"),
+                pl.col("mean").mean(),
+                pl.when(one).then(pl.col("lower end").first()).otherwise(pl.col("low").min()).alias("low"),
+                pl.when(one).then(pl.col("upper end").first()).otherwise(pl.col("high").max()).alias("high"),
+                pl.col("seeds").sum(),
+            )
+        )
     return pl.concat(frames).sort("policy", "measure", "limit", "error_penalty")
 
 
 def time_and_belief(rows: pl.DataFrame, kind: str) -> Figure:
-    """Panels (a) and (c): stopping time (left axis) and the provider's confidence in U (right axis)."""
-    agent = rows.filter(pl.col("method") == PPO)
+    """Panels (a) and (c) of one agent: stopping time (left axis) and the provider's confidence in U (right axis)."""
     sides = []
     for measure, title, colour, scale in (
         ("releases", "stopping time τ (releases)", TIME, alt.Scale(domainMin=0, nice=True)),
         ("confidence_useful", "confidence in U, max β(u)", USEFUL, alt.Scale(domain=(0.3, 1))),
     ):
         axis = alt.Axis(titleColor=colour, labelColor=colour, grid=False)
-        base = _over_bound(over_seeds(agent, measure), kind)
+        base = _over_bound(over_seeds(rows, measure), kind)
         sides.append(_line_and_band(base, title, axis=axis, scale=scale, colour=colour))
     title = f"({'a' if kind == 'confidence' else 'c'}) Stopping time and confidence in U"
     return alt.layer(*sides).resolve_scale(y="independent").properties(title=title)
 
 
 def accuracy(rows: pl.DataFrame, unprotected: pl.DataFrame, kind: str) -> Figure:
-    """Panels (b) and (d): accuracy on U and on S, with the unprotected random policy as flat lines."""
+    """Panels (b) and (d) of one agent: accuracy on U and on S, with the unprotected random policy as flat lines."""
     data, flat = (
         over_seeds(frame, *ACCURACIES).with_columns(pl.col("measure").replace(ACCURACIES))
-        for frame in (rows.filter(pl.col("method") == PPO), unprotected)
+        for frame in (rows, unprotected)
     )
     colour = _accuracy_colour()
     scale = alt.Scale(domain=(0.3, 1))
@@ -137,15 +157,16 @@ def cost(rows: pl.DataFrame, kind: str) -> Figure:
     return chart.properties(title="Cost: agent against tuned baselines (lower is better)")
 
 
-def violations(rows: pl.DataFrame, kind: str) -> Figure:
+def violations(rows: pl.DataFrame, kind: str, agent: str) -> Figure:
     """Share of episodes that ever crossed the bound."""
-    shown = dict(METHODS[method] for method in (PPO, LOOKAHEAD))
-    data = over_seeds(rows.filter(pl.col("method").is_in([PPO, LOOKAHEAD])), "violation_rate")
+    rows = rows.filter(pl.col("method").is_in([agent, LOOKAHEAD]))
+    shown = _present(rows, METHODS)
+    data = over_seeds(rows, "violation_rate")
     base = _over_bound(data, kind).encode(color=_policy_colour(shown))
     top = max(0.01, float(data["high"].to_numpy().max(initial=0.0)))
     axis, scale = alt.Axis(format="~%"), alt.Scale(domain=(0, top))
     chart = _line_and_band(base, "episodes over the bound", axis=axis, scale=scale)
-    return chart.properties(title="Violations, with 95 % intervals or the spread of seeds")
+    return chart.properties(title="Violations, with 95 % intervals or the spread of draws and seeds")
 
 
 def leakage(rows: pl.DataFrame) -> Figure:

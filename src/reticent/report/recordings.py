@@ -8,15 +8,21 @@ import polars as pl
 from reticent.report.figures import Figure, accuracy, time_and_belief
 from reticent.report.page import Content
 from reticent.report.results import Results
-from reticent.report.words import LOOKAHEAD, PPO, SETTING, UNPROTECTED
+from reticent.report.words import A2C, LOOKAHEAD, PPO, SETTING, UNPROTECTED
 
-GUARANTEE = ("confidence", "coarsen", LOOKAHEAD)
-# Names and colours of the lines, by bound, enforcement and method; the paper's first.
+GUARANTEE = ("confidence", "coarsen", LOOKAHEAD, False)
+# Names and colours of the lines, by bound, enforcement, method and whether readings and belief are as printed in the
+# paper; the paper's first.
 POLICIES = {
-    ("unbounded", "penalty", UNPROTECTED): (UNPROTECTED, "#8c6d46"),
-    ("confidence", "penalty", PPO): ("belief-PDRP", "#111111"),
-    ("information", "mask", PPO): ("MI-PDRP", "#2563a8"),
+    ("unbounded", "penalty", UNPROTECTED, True): ("letter: unprotected", "#cbb48f"),
+    ("confidence", "paper", A2C, True): ("letter: belief-PDRP", "#888888"),
+    ("information", "paper", A2C, True): ("letter: MI-PDRP", "#8fb8de"),
+    ("unbounded", "penalty", UNPROTECTED, False): (UNPROTECTED, "#8c6d46"),
+    ("confidence", "penalty", PPO, False): ("belief-PDRP", "#111111"),
+    ("information", "mask", PPO, False): ("MI-PDRP", "#2563a8"),
     GUARANTEE: ("guarantee", "#c0392b"),
+    ("confidence", "penalty", "randomised response", False): ("randomised response", "#b5651d"),
+    ("confidence", "penalty", "privacy funnel", False): ("privacy funnel", "#6b8e23"),
 }
 CAPTIONS = {
     "learned": "Each point is a bound. Right means that S leaks, up that U is learned. The attackers were trained on "
@@ -25,6 +31,10 @@ CAPTIONS = {
     "confidence_accuracy": "belief-PDRP, by the fixed adversary as in the paper.",
     "information_time": "MI-PDRP, with the information spent as estimated.",
     "information_accuracy": "MI-PDRP, by the fixed adversary as in the paper.",
+    "letter_confidence_time": "belief-PDRP to the letter: the paper's agent, its printed cost, and its readings.",
+    "letter_confidence_accuracy": "belief-PDRP to the letter, by the fixed adversary.",
+    "letter_information_time": "MI-PDRP to the letter, with the information spent as estimated.",
+    "letter_information_accuracy": "MI-PDRP to the letter, by the fixed adversary.",
 }
 INTERVALS = [f"{name}_{end}" for name in ("retrained_useful", "retrained_secret", "gap") for end in ("low", "high")]
 HEADINGS = ("policy", "bound", "τ", "U retrained", "S retrained", "gap", "over", "max β(u)")
@@ -42,7 +52,7 @@ def recordings_content(results: Results) -> Content:
         "rotations": rows["seed"].n_unique(),
         "settings": _settings(results),
         "notes": about["notes"],
-        "readings": about["conditions"]["readings"],
+        "readings": about["readings"],
         "entropy": f"{about['entropy']:.3g}",
     }
     return Content("recordings.html", recordings_figures(rows), CAPTIONS, fields)
@@ -51,27 +61,27 @@ def recordings_content(results: Results) -> Content:
 def recordings_rows(results: Results) -> pl.DataFrame:
     """The rows under the names of their policies, with the intervals over people, where they are computed already."""
     keys = [(*key, name) for key, (name, _) in POLICIES.items()]
-    named = pl.DataFrame(keys, schema=["bound", "enforcement", "method", "policy"], orient="row")
-    rows = results.rows.drop("policy").join(named, on=["bound", "enforcement", "method"])
+    named = pl.DataFrame(keys, schema=["bound", "enforcement", "method", "as_printed", "policy"], orient="row")
+    rows = results.rows.drop("policy").join(named, on=["bound", "enforcement", "method", "as_printed"])
     intervals = results.table("people")
     if intervals is None:
         return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in INTERVALS)
-    return rows.join(intervals.select(*SETTING, *INTERVALS), on=list(SETTING), how="left", nulls_equal=True)
+    keys = ["problem", *SETTING]
+    return rows.join(intervals.select(*keys, *INTERVALS), on=keys, how="left", nulls_equal=True)
 
 
 def _settings(results: Results) -> dict[str, str]:
     """How it was made, in words."""
     about, rows, learned = results.study["about"], results.rows, results.table("learned")
-    conditions, reading = about["conditions"], about["reading"]
-    back = conditions["look_back"]
     settings = {
         "people": str(about["people"]),
         "rotations": str(rows["seed"].n_unique()),
-        "a reading is": "one sample" if reading["kind"] == "sample" else f"{reading['seconds']:g} s, summed up",
+        "a reading is": _ways(rows, "reading"),
         "environment steps per policy": f"{rows['effort'].max():,}",
         "episodes per evaluation": f"{rows['episodes'].max():,}",
-        "prices": f"C_T {conditions['time_cost']:g}, lambda {rows['error_penalty'].max():g}",
-        "learned belief sees": "all readings" if back is None else f"the last {back}",
+        "prices": f"C_T {about['time_cost']:g}, lambda {rows['error_penalty'].max():g}, "
+        f"C_B {rows['violation_cost'].max():g}",
+        "learned belief sees": _ways(rows, "belief_sees"),
     }
     if learned is not None:
         tempered, plain = (learned[name].mean() for name in ("calibration_error", "plain_calibration_error"))
@@ -80,11 +90,17 @@ def _settings(results: Results) -> dict[str, str]:
     return settings
 
 
+def _ways(rows: pl.DataFrame, column: str) -> str:
+    """What this is; to the letter, if it differs there."""
+    found = dict(rows.select("as_printed", column).unique().rows())
+    return "; ".join(found[printed] + (" (to the letter)" if printed else "") for printed in sorted(found))
+
+
 def recordings_table(rows: pl.DataFrame) -> list[list[str]]:
     """One line per policy and bound, as text: no protection, then the paper's policies, then the guarantee."""
     order = pl.Enum([name for name, _ in POLICIES.values()])
     lines = rows.with_columns(pl.col("policy").cast(order)).sort("policy", "limit", "seed")
-    return [_line(own) for _, own in lines.group_by(*SETTING, maintain_order=True)]
+    return [_line(own) for _, own in lines.group_by("policy", *SETTING, maintain_order=True)]
 
 
 def _line(rows: pl.DataFrame) -> list[str]:
@@ -129,13 +145,14 @@ def _classes(values: pl.Series) -> str:
 def recordings_figures(rows: pl.DataFrame) -> dict[str, Figure]:
     """All figures by file name, in the order of the page."""
     figures: dict[str, Figure] = {"learned": learned(rows)}
-    shaped = _shaped(rows)
-    unprotected = shaped.filter(pl.col("method") == UNPROTECTED)
-    for kind in ("confidence", "information"):
-        own = shaped.filter(pl.col("bound") == kind, pl.col("method") == PPO)
-        if len(own):
-            figures[f"{kind}_time"] = time_and_belief(own, kind)
-            figures[f"{kind}_accuracy"] = accuracy(own, unprotected, kind)
+    for prefix, agent, printed in (("letter_", A2C, True), ("", PPO, False)):
+        shaped = _shaped(rows.filter(pl.col("as_printed") == printed))
+        unprotected = shaped.filter(pl.col("method") == UNPROTECTED)
+        for kind in ("confidence", "information"):
+            own = shaped.filter(pl.col("bound") == kind, pl.col("method") == agent)
+            if len(own):
+                figures[f"{prefix}{kind}_time"] = time_and_belief(own, kind)
+                figures[f"{prefix}{kind}_accuracy"] = accuracy(own, unprotected, kind)
     return {name: chart.properties(width=360, height=230) for name, chart in figures.items()}
 
 
@@ -163,7 +180,7 @@ def learned(rows: pl.DataFrame) -> Figure:
         ),
         tooltip=["policy", "limit", "retrained_useful", "retrained_secret"],
     )
-    text = base.transform_filter(f"datum.policy != '{UNPROTECTED}'").mark_text(dy=-9, fontSize=8)
+    text = base.transform_filter("isValid(datum.limit)").mark_text(dy=-9, fontSize=8)
     line = base.mark_line(opacity=0.35).encode(order="limit:Q")
     return alt.layer(line, base.mark_point(filled=True, size=55), text.encode(text="limit:Q")).properties(
         title="What is learned of U and of S (labels: the bound)"

@@ -4,9 +4,17 @@ from reticent.report.figures import guarantee_overview, overview, study_figures
 from reticent.report.page import Content
 from reticent.report.results import Results
 from reticent.report.tables import summary
-from reticent.report.words import PPO, method_words
+from reticent.report.words import A2C, PPO, method_words
 
+PRINTED = {
+    "time": "To the letter: how long the paper's agent goes on under its printed cost, and how sure of U the provider "
+    "then is.",
+    "accuracy": "To the letter: the provider's accuracy on U (red) and on S (blue).",
+    "cost": "To the letter: the printed cost, which does not charge for crossing the bound and then stopping.",
+    "violations": "To the letter: the printed cost does not keep an agent from crossing the bound.",
+}
 CAPTIONS = {
+    **{f"letter_{kind}_{what}": words for kind in ("confidence", "information") for what, words in PRINTED.items()},
     "guarantee_cost": "Mean cost under the same bounds, by how they are kept.",
     "guarantee_useful": "What the provider learns of U, by how the bound is kept.",
     "guarantee_violations": "Zero by construction under withhold and coarsen: no belief that the provider can hold "
@@ -31,9 +39,10 @@ def synthetic_content(results: Results) -> Content:
     """Figures, one line per bound, enforcement and method, and what the numbers mean."""
     rows = results.rows
     figures = study_figures(rows)
-    agents = rows.filter(rows["method"] == PPO)
+    agents = rows.filter(rows["method"].is_in([A2C, PPO]))
     fields = {
         "settings": {
+            "draws of the problem": str(rows["draw"].n_unique()),
             "training seeds": f"0 to {agents['seed'].max()}",
             "environment steps per training run": f"{agents['effort'].max():,}",
             "episodes per evaluation": f"{rows['episodes'].max():,}",
@@ -41,6 +50,9 @@ def synthetic_content(results: Results) -> Content:
         "table": summary(rows),
         "marked": method_words(PPO),
         "promises": results.promises,
+        "violation_cost": f"{rows['violation_cost'].max():g}",
     }
-    pictures = {"guarantee": guarantee_overview(figures), "synthetic": overview(figures)}
+    pictures = {"guarantee": guarantee_overview(figures)} if "guarantee_cost" in figures else {}
+    whole = {f"{prefix}synthetic": prefix for prefix in ("", "letter_") if f"{prefix}information_time" in figures}
+    pictures |= {name: overview(figures, prefix) for name, prefix in whole.items()}
     return Content("study.html", figures, CAPTIONS, fields, pictures)

@@ -12,15 +12,19 @@ PROMISES = pl.Enum(["none", "in_expectation", "never"])
 
 
 def summary(results: pl.DataFrame, error_penalty: float = 50.0) -> list[list[str]]:
-    """One line per bound, enforcement and method, numbers as text; the mean over seeds where there are several.
+    """One line per bound, enforcement and method, numbers as text; the mean over draws and seeds.
 
     Bound, kept by, method, cost, releases, accuracies, violations. The agent comes first, what is never crossed last.
     What a line has no number for is a dash.
     """
+    numbers = pl.col("cost", "releases", *ACCURACIES, "violation_rate").mean()
     means = (
         results.filter(pl.col("error_penalty") == error_penalty)
+        # Every draw of the problem counts alike, however many seeds it has.
+        .group_by(*SETTING, "promise", "draw")
+        .agg(numbers)
         .group_by(*SETTING, "promise")
-        .agg(pl.col("cost", "releases", *ACCURACIES, "violation_rate").mean())
+        .agg(numbers)
         .with_columns(
             pl.col("promise").cast(PROMISES),
             pl.col("bound").cast(pl.Enum(list(BOUNDS))).alias("kind"),

@@ -4,7 +4,7 @@ from typing import Any
 
 # The columns of a row that tell settings apart, but for problem and price.
 SETTING = ("bound", "limit", "enforcement", "method")
-PPO, LOOKAHEAD, UNPROTECTED, LOWER_BOUND = "ppo", "one-step lookahead", "no protection", "lower bound"
+PPO, A2C, LOOKAHEAD, UNPROTECTED, LOWER_BOUND = "ppo", "a2c", "one-step lookahead", "no protection", "lower bound"
 ITERATED = ("value-iteration", "value-kernels")
 BOUNDS = {
     "confidence": "L_B {:g}",
@@ -20,7 +20,7 @@ AXES = {
 # In words, and their colour; in this order.
 METHODS = {
     PPO: ("PPO", "#111111"),
-    "a2c": ("A2C", "#888888"),
+    A2C: ("A2C", "#888888"),
     LOWER_BOUND: ("certified lower bound", "#2e8b57"),
     "value-iteration": ("value iteration", "#c0392b"),
     "value-kernels": ("value kernels", "#7b1e12"),
@@ -28,6 +28,8 @@ METHODS = {
     "information gain": ("information gain", "#7a5195"),
     "EJS": ("EJS", "#4c9f70"),
     "Chernoff": ("Chernoff", "#c46a9a"),
+    "randomised response": ("randomised response", "#b5651d"),
+    "privacy funnel": ("privacy funnel", "#6b8e23"),
     "fixed sensor": ("fixed sensor", "#8c6d46"),
     "random sensor": ("random sensor", "#5b7fb5"),
     UNPROTECTED: (UNPROTECTED, "#5d6b7c"),

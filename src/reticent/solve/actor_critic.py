@@ -31,8 +31,9 @@ class Recipe:
     """How to train.
 
     `trace` is the lambda of the lambda-returns, `clip` the range of the likelihood ratio, `cost_scale` the share of
-    the error penalty that counts as one, `width` that of both hidden layers. Learning rate and entropy bonus fall
-    linearly to zero when `anneal` is set. `greedy`: the trained policy takes the likeliest action, else it draws.
+    the error penalty that counts as one, `width` that of both hidden layers. Learning rates and entropy bonus fall
+    linearly to zero when `anneal` is set; a negative rate ascends. `greedy`: the trained policy takes the likeliest
+    action, else it draws.
     """
 
     environments: int = 256
@@ -43,7 +44,8 @@ class Recipe:
     trace: float = 0.95
     discount: float = 1.0
     entropy: float = 0.03
-    learning_rate: float = 3e-3
+    actor_rate: float = 3e-3
+    critic_rate: float = 3e-3
     gradient_norm: float = 0.5
     cost_scale: float = 0.2
     width: int = 128
@@ -77,7 +79,8 @@ A2C = Recipe(
     rollout=4,
     width=256,
     inputs="belief",
-    learning_rate=1e-3,
+    actor_rate=1e-3,
+    critic_rate=1e-3,
     normalise=False,
     anneal=False,
     greedy=False,
@@ -285,7 +288,9 @@ def _learn(recipe: Recipe, state: TrainState, batch: Batch, key: PRNGKey, left: 
         part = jax.tree.map(lambda x: x[rows], batch)
         gradient, losses = jax.grad(_loss, has_aux=True)(networks, part, recipe, left)
         direction, optimiser = _optimiser(recipe).update(gradient, optimiser)
-        step = jax.tree.map(lambda x: -recipe.learning_rate * left * x, direction)
+        step = Networks(
+            _scaled(direction.actor, -recipe.actor_rate * left), _scaled(direction.critic, -recipe.critic_rate * left)
+        )
         return (eqx.apply_updates(networks, step), optimiser), losses
 
     orders = jax.vmap(jax.random.permutation, (0, None))(jax.random.split(key, recipe.epochs), batch.action.size)
@@ -305,6 +310,10 @@ def _loss(networks: Networks, batch: Batch, recipe: Recipe, left: Array):
     probability = jax.nn.softmax(logits)
     entropy = -jnp.mean(jnp.sum(probability * jnp.log(jnp.maximum(probability, 1e-20)), axis=-1))
     return actor_loss + 0.5 * critic_loss - recipe.entropy * left * entropy, (entropy, critic_loss)
+
+
+def _scaled(network: Network, factor: Array) -> Network:
+    return jax.tree.map(lambda x: factor * x, network)
 
 
 def _log_probability(logits: Array, action: Array) -> Array:

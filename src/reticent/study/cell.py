@@ -26,6 +26,7 @@ class Setting:
     enforcement: Enforcement
     method: Method
     error_penalty: float
+    violation_cost: float = 50.0
 
     def columns(self) -> Row:
         """The setting in a row; without a limit for a bound that has no single one."""
@@ -34,7 +35,9 @@ class Setting:
             "limit": self.bound.number,
             "enforcement": self.enforcement.name,
             "method": self.method.name,
+            "recipe": self.method.recipe_text,
             "error_penalty": self.error_penalty,
+            "violation_cost": self.violation_cost,
         }
 
     def promise(self) -> Row:
@@ -92,6 +95,15 @@ class Problem(abc.ABC):
     name: str
     digest: str
     seeds: int
+
+    def drawn(self, draw: int) -> "Problem":
+        """The problem in another draw of what is random in it; this one, where nothing is."""
+        del draw
+        return self
+
+    def as_printed(self) -> "Problem":
+        """The problem as the paper has it; this one, where it has no other."""
+        return self
 
     @abc.abstractmethod
     def check(self, setting: Setting) -> None:

@@ -29,7 +29,8 @@ PROVIDER, ADVERSARY, MODEL = "provider.safetensors", "adversary.safetensors", "m
 @dataclass(frozen=True)
 class Conditions:
     """What an episode over recordings is, and how its belief is learned: at most so many readings, of which the belief
-    sees the last `look_back`, or all; the price of one; codes per sensor of the finite model, at most."""
+    sees the last `look_back`, or all; the price of one; codes per sensor of the finite model, at most. The estimate of
+    information takes `readings_per_pair` of each of the `hidden_pairs` that it draws, or of all of them."""
 
     readings: int = 10
     look_back: int | None = None
@@ -37,6 +38,8 @@ class Conditions:
     # The paper's.
     time_cost: float = 0.5
     learning: Settings = DEFAULT
+    hidden_pairs: int | None = None
+    readings_per_pair: int = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,10 @@ def learn_provider(own: Readings, held_out: Readings, conditions: Conditions, se
 
 def _fresh(source: Stretches, conditions: Conditions, key: PRNGKey) -> LstmFilter:
     _, sensors, features = source.readings.shape
-    return LstmFilter(source.prior, sensors, features, key, conditions.look_back)
+    antithetic_pairs = conditions.readings_per_pair // 2
+    return LstmFilter(
+        source.prior, sensors, features, key, conditions.look_back, antithetic_pairs, conditions.hidden_pairs
+    )
 
 
 def _telling(what: str, rotation: int) -> Callable[[int, float], None]:

@@ -28,12 +28,18 @@ def numbers_of(records: Episode, measured: Traces, named: dict[str, np.ndarray] 
         numbers |= {
             f"accuracy_{label}": float(np.mean(shown == truth)),
             f"balanced_{label}": balanced_accuracy(shown, truth),
-            f"per_{label}": [float(np.mean(shown[truth == value] == value)) for value in np.unique(truth)],
+            f"per_{label}": _per_class(shown, truth),
             f"retrained_{label}": balanced[best],
+            f"retrained_per_{label}": _per_class(guesses[best], truth),
             f"attacker_{label}": best,
             f"people_{label}": _by_person(guesses[best], truth, measured.person),
         }
     return numbers
+
+
+def _per_class(guess: np.ndarray, truth: np.ndarray) -> list[float]:
+    """How often each class that came was named right."""
+    return [float(np.mean(guess[truth == value] == value)) for value in np.unique(truth)]
 
 
 def _by_person(guess: np.ndarray, truth: np.ndarray, person: np.ndarray) -> list[list[list[int]]]:
@@ -61,6 +67,7 @@ def silence(prior: np.ndarray, error_penalty: float) -> dict[str, Any]:
             f"balanced_{label}": 1 / len(marginal),
             f"per_{label}": guess.tolist(),
             f"retrained_{label}": 1 / len(marginal),
+            f"retrained_per_{label}": guess.tolist(),
             f"attacker_{label}": "prior",
             f"people_{label}": [],
         }

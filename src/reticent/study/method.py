@@ -1,39 +1,25 @@
 """Methods of a study: how the policy of a cell is made, and what there is to evaluate."""
 
 import abc
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from functools import cache
 from typing import Any, ClassVar
-
-import jax.numpy as jnp
 
 from reticent.errors import InputError
 from reticent.evaluate.evaluation import summarise
-from reticent.policy.answer import private_task
-from reticent.policy.heuristics import BASELINES, OneStepLookahead
-from reticent.policy.lookahead import Lookahead
-from reticent.policy.policy import NoProtection, Policy
-from reticent.problem.bound import Bound, Unbounded
-from reticent.problem.enforcement import ENFORCEMENTS, Enforcement, KernelChoice, Penalty
+from reticent.policy.policy import Policy
+from reticent.problem.bound import Bound
+from reticent.problem.enforcement import Enforcement
+from reticent.problem.mechanisms import Mechanism
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.process.rollout import simulate
-from reticent.solve.actor_critic import RECIPES, Progress, Recipe, train
-from reticent.solve.answer import answer
-from reticent.solve.baselines import tuned_baseline
-from reticent.solve.certificate import dual_bound
-from reticent.solve.refine import DEFAULT, refined_policy
-from reticent.solve.value_iteration import Settings, value_iteration
+from reticent.solve.actor_critic import Progress
 
 # From episodes and seed to numbers, each an estimate, or a list of one per class.
 Evaluate = Callable[[int, int], dict[str, Any]]
 Report = Callable[[int, Progress], None]
 # Far beyond where the agents stop; it cuts baselines whose threshold the belief can no longer reach.
 LONGEST_EPISODE = 50
-# The no-PUT policy of the paper releases this many readings of random sensors, whatever they reveal.
-READINGS_WITHOUT_PROTECTION = 10
 # Tuning draws from seeds of its own, far from those of training.
 TUNING_SEED = 10_000
 
@@ -42,7 +28,8 @@ class Method(abc.ABC):
     """How the policy of a cell is made. Final classes are frozen dataclasses with a `name`, that of spec files.
 
     `horizon`: after so many releases an episode is cut. `answers`: it can make answers in place of readings. `learns`:
-    it can learn a price of information. `recorded`: it is also for recordings.
+    it can learn a price of information. `recorded`: it is also for recordings; `coded`: there it sends codes of the
+    finite model, whatever the enforcement.
     """
 
     name: str
@@ -50,6 +37,12 @@ class Method(abc.ABC):
     answers: ClassVar[bool] = False
     learns: ClassVar[bool] = True
     recorded: ClassVar[bool] = False
+    coded: ClassVar[bool] = False
+
+    @property
+    def recipe_text(self) -> str | None:
+        """How an agent is trained, in full; nothing for what is no agent."""
+        return None
 
     def effort(self, steps: int, rounds: int) -> int:
         """What a training runs: environment steps, rounds, or nothing."""
@@ -68,11 +61,26 @@ class Method(abc.ABC):
     def prepare(self, task: Task, seed: int, effort: int) -> Evaluate:
         """Make the policy for a finite model; then evaluating it."""
         process, policy = self.policy(Process.of(task), seed, effort)
-        return lambda episodes, of: summarise(simulate(process, policy.act, episodes, of), of).to_json()
+
+        def evaluate(episodes: int, of: int) -> dict[str, Any]:
+            found = summarise(simulate(process, policy.act, episodes, of), of).to_json()
+            return {**found, **self.beside(process, policy, episodes, of)}
+
+        return evaluate
+
+    def beside(self, process: Process, policy: Any, episodes: int, seed: int) -> dict[str, Any]:
+        """Estimates that are made beside the evaluation, by the names of their columns."""
+        del process, policy, episodes, seed
+        return {}
 
     @abc.abstractmethod
     def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
         """The policy, and the process that it acts in."""
+
+    def mechanism(self, task: Task, seed: int) -> Mechanism | None:
+        """What stands between a reading and what is sent, beside the enforcement; usually nothing."""
+        del task, seed
+        return None
 
     def steps_on_recordings(self, steps: int) -> int:
         """The environment steps that a training on recordings runs."""
@@ -83,163 +91,3 @@ class Method(abc.ABC):
         """The policy for recordings, where `recorded`: of readings as they are, or of codes with a finite model."""
         del process, seed, steps, report
         raise InputError("This method makes no policy for recordings: take one that a recordings' study names.")
-
-
-@dataclass(frozen=True)
-class Agent(Method):
-    """An actor-critic agent, by its recipe."""
-
-    recorded: ClassVar[bool] = True
-    name: str
-    recipe: Recipe
-
-    def effort(self, steps: int, rounds: int) -> int:
-        del rounds
-        return self.recipe.steps_run(steps)
-
-    def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
-        return process, train(process, effort, seed, self.recipe)
-
-    @property
-    def recipe_on_recordings(self) -> Recipe:
-        """The same with inputs that a learned belief has, too, and fewer environments."""
-        return replace(self.recipe, inputs="described", environments=128)
-
-    def steps_on_recordings(self, steps: int) -> int:
-        return self.recipe_on_recordings.steps_run(steps)
-
-    def on_recordings(self, process: Process, seed: int, steps: int, report: Report) -> Policy:
-        return train(process, steps, seed, self.recipe_on_recordings, report)
-
-
-@dataclass(frozen=True)
-class Iterated(Method):
-    """Lookahead on a learned value; under a guarantee with label kernels, or with kernels that carry that value."""
-
-    answers: ClassVar[bool] = True
-    name: str
-    kernels: KernelChoice
-
-    def effort(self, steps: int, rounds: int) -> int:
-        del steps
-        return rounds
-
-    def unsuited(self, bound: Bound, enforcement: Enforcement) -> str | None:
-        if self.kernels == "value" and not enforcement.replaces:
-            replacing = " and ".join(name for name, each in ENFORCEMENTS.items() if each.replaces)
-            return f"Value kernels go with {replacing}, not with {enforcement.name}."
-        return super().unsuited(bound, enforcement)
-
-    def prepare(self, task: Task, seed: int, effort: int) -> Evaluate:
-        if task.enforcement.releases:
-            return super().prepare(task, seed, effort)
-        return _answering(task, seed, effort)
-
-    def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
-        policy = value_iteration(process, seed, Settings(rounds=effort, kernels=self.kernels))
-        return policy.process, policy
-
-
-@dataclass(frozen=True)
-class Baseline(Method):
-    """A rule of thumb, with its stopping threshold tuned."""
-
-    learns: ClassVar[bool] = False
-    name: str
-
-    def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
-        del effort
-        return process, tuned_baseline(self.name, process, TUNING_SEED + seed)
-
-
-@dataclass(frozen=True)
-class OneStep(Method):
-    """Lookahead of one step, tuned; but on recordings it stops only where a release costs more than it is worth."""
-
-    learns: ClassVar[bool] = False
-    recorded: ClassVar[bool] = True
-    name: str = "one-step lookahead"
-
-    def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
-        del effort
-        return process, tuned_baseline(self.name, process, TUNING_SEED + seed)
-
-    def on_recordings(self, process: Process, seed: int, steps: int, report: Report) -> Policy:
-        del seed, steps, report
-        return OneStepLookahead(process, jnp.asarray(1.0))
-
-
-@dataclass(frozen=True)
-class Unprotected(Method):
-    """Readings of random sensors, whatever they reveal: the paper's no-PUT case."""
-
-    horizon: ClassVar[int] = READINGS_WITHOUT_PROTECTION
-    learns: ClassVar[bool] = False
-    recorded: ClassVar[bool] = True
-    name: str = "no protection"
-
-    def unsuited(self, bound: Bound, enforcement: Enforcement) -> str | None:
-        if bound != Unbounded():
-            return f"Without protection no bound is kept: {self.name!r} goes with unbounded = true."
-        return super().unsuited(bound, enforcement)
-
-    def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Policy]:
-        del seed, effort
-        return process, NoProtection()
-
-    def on_recordings(self, process: Process, seed: int, steps: int, report: Report) -> Policy:
-        del process, seed, steps, report
-        return NoProtection()
-
-
-@dataclass(frozen=True)
-class LowerBound(Method):
-    """Not a policy, but the cost that none can go below, by a clairvoyant who plans on a refined value."""
-
-    name: str = "lower bound"
-
-    def effort(self, steps: int, rounds: int) -> int:
-        del steps
-        return rounds
-
-    def unsuited(self, bound: Bound, enforcement: Enforcement) -> str | None:
-        easier = enforcement.relaxation(bound)
-        if enforcement.priced or easier is None or easier[:2] != (bound, enforcement):
-            return f"A lower bound is computed under {Penalty.name}, not under {enforcement.name}."
-        return super().unsuited(bound, enforcement)
-
-    def prepare(self, task: Task, seed: int, effort: int) -> Evaluate:
-        process, policy = self.policy(Process.of(task), seed, effort)
-        return lambda episodes, of: {"cost": asdict(dual_bound(process, policy.value, episodes, of)[0])}
-
-    def policy(self, process: Process, seed: int, effort: int) -> tuple[Process, Lookahead]:
-        settings = replace(DEFAULT, rounds=effort, iteration=replace(DEFAULT.iteration, rounds=effort))
-        policy = refined_policy(process, seed, settings)
-        return policy.process, policy
-
-
-def _answering(task: Task, seed: int, rounds: int) -> Evaluate:
-    """The task's rule for answers, over a private policy by value iteration."""
-    # The device reads in private, whatever the bound: one policy serves them all.
-    private = _private_policy(json.dumps(private_task(task).to_json()), seed, rounds)
-    rule = answer(task, private, seed)
-    return lambda episodes, of: summarise(rule.simulate(episodes, of), of).to_json()
-
-
-@cache
-def _private_policy(task: str, seed: int, rounds: int) -> Lookahead:
-    """The policy of a task without bound, once per process; `task` is its JSON."""
-    return value_iteration(Process.of(Task.from_json(json.loads(task))), seed, Settings(rounds=rounds))
-
-
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        *(Agent(name, recipe) for name, recipe in RECIPES.items()),
-        Iterated("value-iteration", "label"),
-        Iterated("value-kernels", "value"),
-        *(OneStep() if name == OneStep.name else Baseline(name) for name in BASELINES),
-        Unprotected(),
-        LowerBound(),
-    )
-}

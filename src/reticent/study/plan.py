@@ -28,8 +28,9 @@ def plan(spec: Spec) -> Study:
     turns: dict[str, int] = {}
     summaries: dict[str, Cell] = {}
     left_out: dict[str, None] = {}
-    for problem, grid in product(spec.problems, spec.grids):
-        for setting in _settings(grid):
+    for given, grid in product(spec.problems, spec.grids):
+        problem = given.as_printed() if grid.as_printed else given
+        for setting in _settings(grid, spec.choices.violation_cost):
             if reason := _unkept(grid, setting) or _impossible(problem, setting):
                 left_out[reason] = None
                 continue
@@ -56,17 +57,18 @@ def ways(bound: Bound) -> tuple[str, ...]:
     return tuple(name for name in keeping(bound) if bound.on_spending or name != Mask.name)
 
 
-def _settings(grid: Grid) -> Iterator[Setting]:
+def _settings(grid: Grid, violation_cost: float) -> Iterator[Setting]:
     for bound in grid.bounds:
         usual = ways(bound)
         names = usual[:1] if grid.enforce is None or bound.number is None else grid.enforce
         for enforce, method, price in product(names, grid.methods, grid.error_penalty):
-            yield Setting(bound, named_enforcement(enforce), method, price)
+            yield Setting(bound, named_enforcement(enforce, violation_cost), method, price, violation_cost)
 
 
 def _cells(problem: Problem, grid: Grid, setting: Setting) -> list[Cell]:
     seeds = range(problem.seeds) if grid.seeds is None else grid.seeds
-    return [problem.cell(setting, seed, grid.efforts) for seed in seeds]
+    drawn = dict.fromkeys(problem.drawn(draw) for draw in grid.draws)
+    return [each.cell(setting, seed, grid.efforts) for each in drawn for seed in seeds]
 
 
 def _unkept(grid: Grid, setting: Setting) -> str | None:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ from reticent.data.readings import ReadingKind, Readings, readings, uniform_prio
 from reticent.errors import InputError
 from reticent.problem.bound import Bound
 from reticent.problem.codebook import Codebook
-from reticent.problem.enforcement import default_enforcement
+from reticent.problem.enforcement import PaperCost, default_enforcement
 from reticent.problem.objective import Objective
 from reticent.problem.task import Task
 from reticent.process.process import Process
@@ -39,6 +39,8 @@ from reticent.study.run import PROGRESS
 from reticent.study.saved import Store
 
 FITTING_TRACES_SEED, EVALUATION_SEED = 30_000, 20_000
+# How many readings the paper's belief sees.
+LOOK_BACKS = 2
 COUNTS = pl.List(pl.List(pl.List(pl.Int64)))
 
 
@@ -56,13 +58,20 @@ class Recordings(Problem):
     source: Source
     reading: ReadingKind
     conditions: Conditions
+    printed: bool = False
 
     @classmethod
-    def of(cls, source: Source, reading: ReadingKind, conditions: Conditions) -> "Recordings":
-        """The recordings, read."""
+    def of(cls, source: Source, reading: ReadingKind, conditions: Conditions, printed: bool = False) -> "Recordings":
+        """The recordings, read; `printed` if a reading, and what the belief sees, are those of the paper."""
         recorded = recorded_readings(source, reading)
-        content = json.dumps([fingerprint(recorded), asdict(reading), asdict(conditions)], sort_keys=True)
-        return cls(source.name, _short_hash(content), rotations(recorded), source, reading, conditions)
+        content = json.dumps([fingerprint(recorded), asdict(reading), asdict(conditions), printed], sort_keys=True)
+        name = f"{source.name}, as printed" if printed else source.name
+        return cls(name, _short_hash(content), rotations(recorded), source, reading, conditions, printed)
+
+    def as_printed(self) -> "Recordings":
+        """With single samples as readings, and a belief that sees the last two of them."""
+        conditions = replace(self.conditions, look_back=LOOK_BACKS)
+        return Recordings.of(self.source, ReadingKind("sample"), conditions, printed=True)
 
     @property
     def recorded(self) -> Readings:
@@ -72,12 +81,16 @@ class Recordings(Problem):
     def check(self, setting: Setting) -> None:
         if not setting.method.recorded:
             raise InputError(f"The method {setting.method.name!r} is not for recordings.")
-        if setting.enforcement.replaces:
+        if setting.enforcement.replaces or setting.method.coded:
             setting.bound.check(uniform_prior(self.recorded))
-        elif setting.enforcement != (usual := default_enforcement(setting.bound)) or not setting.bound.pathwise:
+        elif not setting.bound.pathwise:
+            raise InputError(
+                f"On recordings a bound on {setting.bound.name} cannot be kept: give confidence or information."
+            )
+        elif setting.enforcement.name not in (kept := _sent_as_they_are(setting.bound)):
             raise InputError(
                 f"On recordings a bound on {setting.bound.name} is not kept by {setting.enforcement.name}, but by "
-                f"{usual.name} or by what sends something in place of readings."
+                f"{' or '.join(kept)}, or by what sends something in place of readings."
             )
 
     def cell(self, setting: Setting, seed: int, efforts: Efforts) -> Cell:
@@ -93,13 +106,16 @@ class Recordings(Problem):
             "notes": list(self.recorded.notes),
             "people": len(self.recorded.people),
             "entropy": float(entropy_bits(jnp.asarray(secret))),
-            "reading": asdict(self.reading),
-            "conditions": asdict(self.conditions),
+            "readings": self.conditions.readings,
+            "time_cost": self.conditions.time_cost,
         }
 
     def identity(self) -> Row:
         """The columns of a row that say what it is about."""
-        return {"problem": self.name, "digest": self.digest}
+        reading = "one sample" if self.reading.kind == "sample" else f"{self.reading.seconds:g} s, summed up"
+        back = self.conditions.look_back
+        seen = {"reading": reading, "belief_sees": "all readings" if back is None else f"the last {back}"}
+        return {"problem": self.name, "digest": self.digest, "as_printed": self.printed, **seen}
 
 
 @cache
@@ -129,7 +145,7 @@ class LearnCell(Cell):
 
     def folder(self, out: Path) -> Path:
         """Where the networks and the finite model are."""
-        return out / self.table / f"rotation-{self.seed}"
+        return out / self.table / f"{self.of.digest[:8]}-rotation-{self.seed}"
 
     def run(self, out: Path) -> Row:
         """Learn and save."""
@@ -147,7 +163,13 @@ class LearnCell(Cell):
 class RecordedCell(Cell):
     """One policy under one bound, in one rotation of people, trained in `steps` environment steps."""
 
-    schema: ClassVar[dict[str, Any]] = {"limit": pl.Float64, "people_useful": COUNTS, "people_secret": COUNTS}
+    schema: ClassVar[dict[str, Any]] = {
+        "limit": pl.Float64,
+        "recipe": pl.String,
+        "variant": pl.String,
+        "people_useful": COUNTS,
+        "people_secret": COUNTS,
+    }
     of: Recordings
     setting: Setting
     seed: int
@@ -167,7 +189,8 @@ class RecordedCell(Cell):
         started = time.perf_counter()
         [learning] = self.needs
         learned = Learned.load(learning.folder(out), self.of.recorded, self.seed)
-        numbers = self._coded(learned) if self.setting.enforcement.replaces else self._raw(learned)
+        coded = self.setting.enforcement.replaces or self.setting.method.coded
+        numbers = self._coded(learned) if coded else self._raw(learned)
         seconds = {"make_seconds": time.perf_counter() - started, "evaluate_seconds": 0.0}
         return {**self.setting.promise(), **seconds, **numbers}
 
@@ -181,7 +204,7 @@ class RecordedCell(Cell):
         prior = np.asarray(learned.provider.prior)
         if _crossed_by(self.setting.bound, prior):
             # Nothing may be said, and nobody has to learn that.
-            return silence(prior, self.setting.error_penalty)
+            return {**silence(prior, self.setting.error_penalty), "variant": None}
         who = learned.portions
         policy = self._policy(self._replayed(learned, who.policy))
         (_, seen), (records, measured) = (
@@ -190,26 +213,30 @@ class RecordedCell(Cell):
         )
         beliefs = np.asarray(final_beliefs(learned.adversary, examples_of(measured)))
         named = {"useful": beliefs.sum(1).argmax(1), "secret": beliefs.sum(2).argmax(1)}
-        return numbers_of(records, measured, named, seen)
+        return {**numbers_of(records, measured, named, seen), "variant": None}
 
     def _replayed(self, learned: Learned, people: tuple[int, ...]) -> Process:
         """Readings of some people, to a provider with a learned belief."""
-        own, conditions = learned.of(people), self.of.conditions
-        return Process.over(learned.provider, own, self.setting.bound, self.objective, conditions.readings)
+        own, setting, length = learned.of(people), self.setting, self.of.conditions.readings
+        return Process.over(learned.provider, own, setting.bound, self.objective, length, setting.enforcement)
 
     def _coded(self, learned: Learned) -> Row:
-        """The guarantee with the fitted model; what leaves the device are codes and merged symbols."""
+        """With the fitted model; codes leave the device, or merged symbols, or what a mechanism makes of codes."""
         setting, who, length = self.setting, learned.portions, self.of.conditions.readings
         task = Task(learned.model, setting.bound, self.objective, setting.enforcement, length)
-        process, codebook = Process.of(task), Codebook.of(learned.model)
+        mechanism, codebook = setting.method.mechanism(task, self.seed), Codebook.of(learned.model)
+        task = task if mechanism is None else replace(task, model=mechanism.model(task.model))
+        process = Process.of(task)
         policy = self._policy(process)
         traces = []
         for people, seed in ((who.adversary, FITTING_TRACES_SEED), (who.measured, EVALUATION_SEED)):
             own = self.of.recorded.of(people)
-            codes = FromCodes(jnp.asarray(codebook.codes(own.values)), episodes_of(own, length))
+            said = codebook.codes(own.values)
+            said = said if mechanism is None else mechanism.send(said, seed)
+            codes = FromCodes(jnp.asarray(said), episodes_of(own, length))
             traces.append(play(task, process.reading_from(codes), policy, self.episodes, seed, own))
         (_, seen), (records, measured) = traces
-        return numbers_of(records, measured, None, seen)
+        return {**numbers_of(records, measured, None, seen), "variant": mechanism and mechanism.variant}
 
     def _policy(self, process: Process) -> Any:
         def tell(done: int, progress: Progress) -> None:
@@ -223,7 +250,7 @@ class PeopleCell(Cell):
     """Intervals over all people whom the rotations of a setting have measured."""
 
     table: ClassVar[str] = "people"
-    schema: ClassVar[dict[str, Any]] = {"limit": pl.Float64}
+    schema: ClassVar[dict[str, Any]] = {"limit": pl.Float64, "recipe": pl.String}
     of: Recordings
     setting: Setting
     rotations: tuple[Cell, ...]
@@ -242,6 +269,11 @@ class PeopleCell(Cell):
         rows = [row for need in self.needs if (row := store.row(need)) is not None]
         found = over_people(rows)
         return {"make_seconds": time.perf_counter() - started, "evaluate_seconds": 0.0, **found}
+
+
+def _sent_as_they_are(bound: Bound) -> tuple[str, ...]:
+    """How a bound is kept where readings are sent as they are, by a belief that knows no law of the next one."""
+    return default_enforcement(bound).name, PaperCost.name
 
 
 def _short_hash(content: str) -> str:

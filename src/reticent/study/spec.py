@@ -6,16 +6,20 @@ The keys of a grid may stand at the top of the file, for all its grids, or in `[
 import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from reticent.errors import InputError
 from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
 from reticent.problem.enforcement import ENFORCEMENTS
+from reticent.problem.synthetic import Z_RANGE
 from reticent.study.cell import Efforts, Problem
-from reticent.study.finite import problem_of
-from reticent.study.method import METHODS, TUNING_SEED, Method
+from reticent.study.choices import USUAL_CHOICES, Choices
+from reticent.study.finite import problems_of
+from reticent.study.method import TUNING_SEED, Method
+from reticent.study.methods import METHODS
+from reticent.study.trained import paper_agent
 
 SHIPPED = Path(__file__).parent / "specs"
 PAGES = ("sweep", "synthetic", "recordings")
@@ -30,7 +34,7 @@ BOUNDS: dict[str, Callable[[float], Bound]] = {
 @dataclass(frozen=True)
 class Grid:
     """Every combination of these. Without `enforce` each bound is kept in its usual way, without `seeds` the problem
-    says how many there are."""
+    says how many there are. `draws` are those of a random problem; `as_printed` takes a problem as the paper has it."""
 
     bounds: tuple[Bound, ...]
     enforce: tuple[str, ...] | None
@@ -38,6 +42,8 @@ class Grid:
     error_penalty: tuple[float, ...]
     seeds: tuple[int, ...] | None
     efforts: Efforts
+    draws: tuple[int, ...] = (0,)
+    as_printed: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,13 @@ class Spec:
     text: str
     problems: tuple[Problem, ...]
     grids: tuple[Grid, ...]
+    choices: Choices = USUAL_CHOICES
 
 
-def read_spec(path: Path, problem: Problem | None = None, given: Mapping[str, int] | None = None) -> Spec:
+def read_spec(path: Path, problem: Problem | None = None, given: Mapping[str, Any] | None = None) -> Spec:
     """The study that a TOML file describes. Problem files are looked for beside it, unless `problem` is what it is
-    about. `given` replaces efforts at the top of the file; where a grid has episodes of its own, they keep their share.
-    """
+    about. `given` replaces what stands at the top of the file; where a grid has episodes of its own, they keep their
+    share."""
     text, table = _read(path)
     table = _checked(path.name, table, _KEYS)
     numbered = enumerate(table.get("grid", []), 1)
@@ -63,7 +70,9 @@ def read_spec(path: Path, problem: Problem | None = None, given: Mapping[str, in
     table, grids = _with_efforts(table, grids, given or {})
     if problem is None and "problems" not in table:
         raise InputError(f'{path.name} lacks problems: a list of problem files, or ["synthetic"].')
-    problems = tuple(_problems(path, table["problems"])) if problem is None else (problem,)
+    ranges = [(float(low), float(high)) for low, high in table.get("z_ranges", [Z_RANGE])]
+    problems = tuple(_problems(path, table["problems"], ranges)) if problem is None else (problem,)
+    choices = _choices(path.name, table.get("choices", {}))
     shared = {key: value for key, value in table.items() if key in _OF_GRID}
     return Spec(
         path.name,
@@ -71,11 +80,21 @@ def read_spec(path: Path, problem: Problem | None = None, given: Mapping[str, in
         table.get("page", PAGES[0]),
         text,
         problems,
-        tuple(_grid(path.name, {**shared, **own}) for own in grids or [{}]),
+        tuple(_grid(path.name, {**shared, **own}, choices) for own in grids or [{}]),
+        choices,
     )
 
 
-def _grid(name: str, table: dict[str, Any]) -> Grid:
+def _choices(name: str, table: dict[str, Any]) -> Choices:
+    """What the paper leaves open, as the file has it."""
+    known = {each.name: each.type for each in fields(Choices)}
+    if unknown := sorted(set(table) - set(known)):
+        raise InputError(f"{name}, choices has the unknown key {unknown[0]!r}; it may have {', '.join(sorted(known))}.")
+    numbers: dict[str, Any] = {key: float(x) if known[key] is float else x for key, x in table.items()}
+    return Choices(**numbers)
+
+
+def _grid(name: str, table: dict[str, Any], choices: Choices) -> Grid:
     bounds = [bound(float(limit)) for key, bound in BOUNDS.items() for limit in table.get(key, [])]
     if table.get("unbounded"):
         bounds.append(Unbounded())
@@ -83,11 +102,12 @@ def _grid(name: str, table: dict[str, Any]) -> Grid:
         raise InputError(
             f"{name} has no bound: give confidence, information or expected_information, or unbounded = true."
         )
-    seeds = table.get("seeds")
+    seeds, draws, printed = table.get("seeds"), table.get("draws", 1), paper_agent(choices)
+    methods = {**METHODS, printed.name: printed}
     return Grid(
         bounds=tuple(bounds),
         enforce=tuple(table["enforce"]) if "enforce" in table else None,
-        methods=tuple(METHODS[method] for method in table.get("methods", ["ppo"])),
+        methods=tuple(methods[method] for method in table.get("methods", ["ppo"])),
         error_penalty=tuple(float(price) for price in table.get("error_penalty", [50.0])),
         seeds=tuple(range(seeds)) if isinstance(seeds, int) else seeds and tuple(seeds),
         efforts=Efforts(
@@ -95,11 +115,13 @@ def _grid(name: str, table: dict[str, Any]) -> Grid:
             table.get("rounds", 300),
             table.get("episodes", 100_000),
         ),
+        draws=tuple(range(draws)) if isinstance(draws, int) else tuple(draws),
+        as_printed=table.get("as_printed", False),
     )
 
 
 def _with_efforts(
-    table: dict[str, Any], grids: list[dict[str, Any]], given: Mapping[str, int]
+    table: dict[str, Any], grids: list[dict[str, Any]], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if "episodes" in given:
         usual = table["episodes"]
@@ -121,7 +143,7 @@ def _checked(name: str, table: dict[str, Any], keys: dict[str, "Key"]) -> dict[s
         expected, fits = keys[key]
         if not fits(value):
             raise InputError(f"{name}: {key} must be {expected}, but is {value!r}.")
-        if key != "grid" and isinstance(value, list) and (twice := _twice(value)) is not None:
+        if key not in ("grid", "z_ranges") and isinstance(value, list) and (twice := _twice(value)) is not None:
             raise InputError(f"{name}: {key} has {twice} twice.")
     return table
 
@@ -139,15 +161,15 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
         raise InputError(f"The sweep file {str(path)!r} is nested too deeply to be read. Write it flatter.") from error
 
 
-def _problems(path: Path, names: list[str]) -> Iterator[Problem]:
-    """The problems by the names that the file gives them; no two may hold the same."""
+def _problems(path: Path, names: list[str], z_ranges: list[tuple[float, float]]) -> Iterator[Problem]:
+    """The problems by the names that the file gives them, the synthetic one in each range; no two may be the same."""
     seen: dict[str, str] = {}
     for name in names:
-        problem = problem_of(path, name)
-        if problem.digest in seen:
-            raise InputError(f"{path.name}: the problems {seen[problem.digest]!r} and {name!r} are the same.")
-        seen[problem.digest] = name
-        yield problem
+        for problem in problems_of(path, name, z_ranges):
+            if problem.digest in seen:
+                raise InputError(f"{path.name}: the problems {seen[problem.digest]!r} and {name!r} are the same.")
+            seen[problem.digest] = name
+            yield problem
 
 
 def _twice(values: list[Any]) -> str | None:
@@ -192,6 +214,11 @@ def _count(least: int) -> Key:
     return f"a whole number, at least {least}", lambda value: _whole(value, least)
 
 
+def _ranges(value: Any) -> bool:
+    pairs = isinstance(value, list) and bool(value) and all(isinstance(each, list) and len(each) == 2 for each in value)
+    return pairs and all(_number(end) for each in value for end in each)
+
+
 def _seeds(value: Any) -> bool:
     if isinstance(value, list):
         return bool(value) and all(_whole(each, 0, TUNING_SEED - 1) for each in value)
@@ -210,6 +237,8 @@ _OF_GRID: dict[str, Key] = {
     "error_penalty": _numbers(),
     # From there on seeds are for tuning and evaluation.
     "seeds": (f"a number of seeds, or a list of seeds from 0 to {TUNING_SEED - 1}", _seeds),
+    "draws": (f"a number of draws, or a list of draws from 0 to {TUNING_SEED - 1}", _seeds),
+    "as_printed": ("true or false", lambda value: isinstance(value, bool)),
     "steps": _count(1),
     "rounds": _count(1),
     "episodes": _count(2),
@@ -218,6 +247,8 @@ _KEYS: dict[str, Key] = {
     "problems": _texts(),
     **_OF_GRID,
     "grid": ("one or more tables [[grid]]", _tables),
+    "choices": ("a table of numbers", lambda value: isinstance(value, dict) and all(map(_number, value.values()))),
+    "z_ranges": ("a list of ranges [lowest, highest]", _ranges),
     "title": ("a text", lambda value: isinstance(value, str)),
     "page": (f"one of {', '.join(map(repr, PAGES))}", lambda value: value in PAGES),
 }

@@ -1,0 +1,1 @@
+"""The paper's claims, held against saved results of its studies."""
