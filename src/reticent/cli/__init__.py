@@ -15,6 +15,7 @@ from reticent import __version__
 from reticent.cli.audit import AuditCommand
 from reticent.cli.certify import Certify
 from reticent.cli.data import Data
+from reticent.cli.demo import Demo
 from reticent.cli.docs import Docs
 from reticent.cli.evaluate import Evaluate
 from reticent.cli.export import Export
@@ -24,7 +25,7 @@ from reticent.cli.report import ReportCommand
 from reticent.cli.serve import Serve
 from reticent.cli.simulate import Simulate
 from reticent.cli.solve import Solve
-from reticent.cli.study import Demo, Reproduce
+from reticent.cli.study import Reproduce
 from reticent.cli.sweep import SweepCommand
 from reticent.cli.terminal import be_quiet
 from reticent.cli.train import Train

@@ -1,4 +1,4 @@
-"""`reticent demo` and `reticent reproduce`."""
+"""`reticent reproduce`."""
 
 import json
 import time
@@ -15,20 +15,6 @@ from reticent.errors import InputError
 
 if TYPE_CHECKING:
     from reticent.study.cell import Problem
-
-
-@dataclass(frozen=True)
-class Demo:
-    """Run the paper's synthetic study in a quick setting: about ten minutes on two cores."""
-
-    out: Path = Path("reticent-demo")
-    """Folder for the report, figures and results; finished parts found there are not run again."""
-    json: bool = False
-    """Print one JSON object instead of the table."""
-
-    def run(self) -> None:
-        """Train, evaluate, draw."""
-        _study("demo", self.out, self.json)
 
 
 @dataclass(frozen=True)
@@ -54,7 +40,7 @@ class Reproduce:
     look_back: int | None = None
     """How many of the last readings the learned belief sees; by default all, in the paper 2 (recordings)."""
     quick: bool = False
-    """One rotation, fewer bounds and steps: under ten minutes on two cores (recordings)."""
+    """Fewer bounds, methods and steps, on recordings one rotation: under ten minutes on two cores."""
     json: bool = False
     """Print one JSON object instead of the table."""
 
@@ -67,13 +53,15 @@ class Reproduce:
         out, efforts = self.out or Path(f"reticent-{self.study}"), ("seeds", "steps", "episodes")
         given = {name: value for name in efforts if (value := getattr(self, name)) is not None}
         if self.study != "synthetic":
-            _study(
+            run_shipped(
                 "recordings-quick" if self.quick else "recordings", out, self.json, given, self._recordings(self.study)
             )
-        elif self.quick or self.look_back is not None or self.where != Where() or self.what != What():
-            raise InputError("The synthetic study reads no recordings; for a quick one, run `reticent demo`.")
+        elif self.look_back is not None or self.where != Where() or self.what != What():
+            raise InputError(
+                "The synthetic study reads no recordings: leave out --look-back and what describes recordings."
+            )
         else:
-            _study("synthetic", out, self.json, given)
+            run_shipped("synthetic-quick" if self.quick else "synthetic", out, self.json, given)
 
     def _recordings(self, name: RecordingsName) -> "Problem":
         from reticent.study.learned import Conditions
@@ -85,7 +73,7 @@ class Reproduce:
             return Recordings.of(source, reading_of(self.what), conditions)
 
 
-def _study(
+def run_shipped(
     name: str, out: Path, as_json: bool, given: Mapping[str, int] | None = None, problem: "Problem | None" = None
 ) -> None:
     """Run a spec that is shipped, and draw its page."""
