@@ -1,5 +1,5 @@
 # Two commands do all the set-up on a machine with only Python 3.11, pip, venv, make and git:
-#   make demo   the paper's synthetic study in a quick setting; prints where the report is
+#   make demo   protects a secret in real recordings; prints where the page is
 #   make test   every quick test
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin

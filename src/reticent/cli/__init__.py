@@ -66,6 +66,8 @@ def main() -> None:
     command = tyro.extras.subcommand_cli_from_dict(
         COMMANDS, prog="reticent", description=DESCRIPTION, args=words, config=(tyro.conf.FlagCreatePairsOff,)
     )
+    # Attackers run side by side, one thread each: OpenMP threads that wait for a core would spin.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # SIGTERM ends like Ctrl-C: workers are ended, what was finished is kept.
     signal.signal(signal.SIGTERM, _interrupt)
     try:

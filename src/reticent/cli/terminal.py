@@ -69,7 +69,7 @@ def stages(first: str) -> Iterator[Callable[[str], None]]:
     screen, started = console(), time.monotonic()
     if screen.is_terminal:
         with screen.status(f"{first} ...") as status:
-            yield lambda what: status.update(f"{what[0].upper()}{what[1:]} ...")
+            yield lambda what: status.update(f"{_capital(what)} ...")
         return
     last = -math.inf
 
@@ -82,3 +82,42 @@ def stages(first: str) -> Iterator[Callable[[str], None]]:
 
     tell(first)
     yield tell
+
+
+@contextmanager
+def parts_shown(first: str, parts: int) -> Iterator[Callable[[str], None]]:
+    """Shows what is being done of a job with so many parts that take about as long, and how long the rest will take:
+    one bar on a terminal, one line per part elsewhere."""
+    screen, started, done = console(), time.monotonic(), -1
+
+    def line(what: str) -> str:
+        spent = time.monotonic() - started
+        left = f", about {spent / done * (parts - done):.0f} s left" if done > 0 else ""
+        return f"{spent:5.0f} s  {what}{left}"
+
+    if screen.is_terminal:
+        with progress_bar() as bar:
+            task = bar.add_task(_capital(first), total=parts)
+
+            def advance(what: str) -> None:
+                nonlocal done
+                done += 1
+                bar.update(task, completed=done, description=_capital(what))
+
+            yield advance
+            bar.update(task, completed=parts)
+        return
+
+    def tell(what: str) -> None:
+        nonlocal done
+        done += 1
+        if not _quiet:
+            print(line(what), file=sys.stderr, flush=True)
+
+    if not _quiet:
+        print(line(first), file=sys.stderr, flush=True)
+    yield tell
+
+
+def _capital(what: str) -> str:
+    return f"{what[0].upper()}{what[1:]}"
