@@ -89,8 +89,8 @@ def accuracy(still: dict[str, Any]) -> Figure:
     layers = (
         alt.Chart(unprotected).mark_rule(strokeDash=[7, 4], strokeWidth=2).encode(y, colour),
         alt.Chart(unprotected.with_columns(says=pl.lit("without protection")))
-        .mark_text(align="left", baseline="bottom", dx=4, dy=-3)
-        .encode(y, colour, text="says:N", x=alt.value(0)),
+        .mark_text(align="right", baseline="bottom", dx=-4, dy=-3)
+        .encode(y, colour, text="says:N", x=alt.value("width")),
         bound.mark_line(color="#808890", strokeWidth=1.5),
         bound.transform_filter(f"datum.bound == {limits['bound'].max()}")
         .mark_text(align="right", baseline="bottom", dx=-6, color="#808890")
