@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.data import RecordingsName, What, Where, check_codes, reading_of, source_of
-from reticent.cli.terminal import console
+from reticent.cli.terminal import stages
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Reproduce:
 
         check_codes(self.what.codes)
         source, conditions = source_of(name, self.where), Conditions(10, self.look_back, self.what.codes)
-        with console().status("Reading the recordings ..."):
+        with stages("reading the recordings"):
             return Recordings.of(source, reading_of(self.what), conditions)
 
 
@@ -85,7 +85,7 @@ def run_shipped(
 
     study, started = plan(read_spec(SHIPPED / f"{name}.toml", problem, given)), time.perf_counter()
     run_shown(study, out, on_all_cores)
-    with console().status("Drawing the report ..."):
+    with stages("drawing the report"):
         page = write_report(out)
     seconds = time.perf_counter() - started
     if as_json:
