@@ -70,4 +70,5 @@ def test_help_shows_defaults_as_values(reticent, command, monkeypatch):
     code, out, _ = reticent(command, "--help")
     assert code == 0
     assert re.findall(r"\(default:\s*(None|False|)\)|\{None", out) == []
-    assert max(len(line) for line in out.splitlines() if line.startswith("│")) <= 80
+    # The box of the options; the sentence above it is wrapped by the terminal.
+    assert max(map(len, out.partition("options")[2].splitlines())) <= 80

@@ -137,7 +137,11 @@ def _in_lines(tell: Callable[[str], None]) -> Show:
         since, before = began.setdefault(name, (time.monotonic(), done))
         spent, new = time.monotonic() - since, done - before
         of = "" if not name or total is None else f": {done:,} of {total:,}"
-        left = f", about {spent / new * (total - done):.0f} s left" if total is not None and new > 0 else ""
+        left = (
+            f", about {spent / new * (total - done):.0f} s left"
+            if total is not None and new > 0 and done < total
+            else ""
+        )
         tell(f"{_words(name, what)}{of}{left}")
 
     return show
