@@ -1,11 +1,11 @@
 # Two commands do all the set-up on a machine with only Python 3.11, pip, venv, make and git:
-#   make demo   the paper's synthetic study in a quick setting; prints where the report is
+#   make demo   protects a secret in real recordings; prints where the page is
 #   make test   every quick test
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test test-slow lint bench bench-page lock clean
+.PHONY: demo test test-slow lint docs package bench bench-page lock clean
 .DELETE_ON_ERROR:
 
 demo: .venv/run.stamp
@@ -22,6 +22,15 @@ lint: .venv/agents.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+
+# The site, in results/site: open index.html. It fetches nothing.
+docs: .venv/docs.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "Site: $(CURDIR)/results/site/index.html"
+
+# Wheel and sdist, each installed in an empty environment, where the demo runs; and how large the base install is.
+package: .venv/dev.stamp
+	.ci/package $(BIN)/python
 
 bench: .venv/agents.stamp
 	$(BIN)/python -m benchmarks all
@@ -46,6 +55,11 @@ bench-page: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
+.venv/docs.stamp: requirements-docs.lock .venv/dev.stamp
+	@echo "Adding the tools for the documentation (once) ..."; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
 # Outside agents (Stable-Baselines3) for slow tests and benchmarks. PyTorch stands outside of the lock, because which
 # build of it suits a machine depends on the machine; all that it needs is locked.
 TORCH := torch==2.13.0
@@ -61,6 +75,8 @@ lock:
 	    --no-emit-index-url --no-emit-find-links pyproject.toml - -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 	    --no-emit-find-links --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	    --no-emit-find-links --extra docs -c requirements-dev.lock pyproject.toml -o requirements-docs.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 	    --no-emit-find-links --extra agents --override <(echo "$(TORCH) ; sys_platform == 'none'") \
 	    -c requirements-dev.lock pyproject.toml -o requirements-agents.lock

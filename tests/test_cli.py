@@ -116,7 +116,7 @@ def test_solve_says_it_in_words(run):
         (("evaluate", "p1.json"), "damaged or not a policy file"),
         (("evaluate", "none.safetensors"), "There is no policy file"),
         (("reproduce", "synthetic", "--seeds", 0), "too few"),
-        (("reproduce", "synthetic", "--quick"), "reads no recordings"),
+        (("reproduce", "synthetic", "--look-back", 2), "reads no recordings"),
         (("reproduce", "dsa", "--data", "nowhere"), "There is no data folder 'nowhere'. Get daily"),
         (("reproduce", "dsa"), "The folder with the recordings is not given"),
         (("data", "describe", "table", "--data", "."), "needs --map"),

@@ -70,7 +70,7 @@ def test_a_sweep_from_file_to_report(reticent, tmp_path, monkeypatch):
 
 
 def test_a_report_of_a_study_is_drawn_again(reticent, tmp_path):
-    study = plan(read_spec(SHIPPED / "demo.toml"))
+    study = plan(read_spec(SHIPPED / "synthetic-quick.toml"))
     prepare(study, tmp_path)
     for cell in study.cells:
         Store(tmp_path).write(cell, made_up(cell))

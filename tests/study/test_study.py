@@ -132,5 +132,5 @@ def charts(page: str) -> dict:
 def test_a_quick_study_leaves_out_what_it_cannot_compare(tmp_path, monkeypatch):
     # Pictures take most of the time, and are looked at above.
     monkeypatch.setattr("reticent.report.write.save_figures", lambda *_: None)
-    save(tiny("demo"), tmp_path)
+    save(tiny("synthetic-quick"), tmp_path)
     assert write_report(tmp_path).read_text().count("<figure>") == 12

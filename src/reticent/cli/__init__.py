@@ -16,16 +16,18 @@ from reticent.cli.audit import AuditCommand
 from reticent.cli.certify import Certify
 from reticent.cli.configuration import with_configured
 from reticent.cli.data import Data
+from reticent.cli.demo import Demo
 from reticent.cli.docs import Docs
 from reticent.cli.evaluate import Evaluate
 from reticent.cli.export import Export
 from reticent.cli.fit import Fit
 from reticent.cli.ledger import LedgerCommand
+from reticent.cli.overview import check_words, overview, without_empty_defaults
 from reticent.cli.report import ReportCommand
 from reticent.cli.serve import Serve
 from reticent.cli.simulate import Simulate
 from reticent.cli.solve import Solve
-from reticent.cli.study import Demo, Reproduce
+from reticent.cli.study import Reproduce
 from reticent.cli.sweep import SweepCommand
 from reticent.cli.terminal import be_quiet
 from reticent.cli.train import Train
@@ -50,9 +52,6 @@ COMMANDS: dict[str, Any] = {
     "docs": Docs,
 }
 RESUMED = (Demo, Reproduce, SweepCommand, Train)
-DESCRIPTION = """Decides, reading by reading, which sensor may speak, so that a service provider learns the useful
-thing and not the secret one. Start with `reticent demo`. Every command takes --quiet: print results and errors only, no
-progress and no notes. `reticent --version` prints the version, `reticent docs NAME` the page docs/NAME.md."""
 QUIET = "--quiet"
 
 
@@ -63,14 +62,17 @@ def main() -> None:
     if words == ["--version"]:
         print(f"reticent {__version__}")
         return
-    if words[:1] == ["serve"]:
-        words = with_configured(words, Serve.options())
-    command = tyro.extras.subcommand_cli_from_dict(
-        COMMANDS, prog="reticent", description=DESCRIPTION, args=words, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    if words in ([], ["-h"], ["--help"]):
+        print(overview(), end="")
+        return
+    # Attackers run side by side, one thread each: OpenMP threads that wait for a core would spin.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # SIGTERM ends like Ctrl-C: workers are ended, what was finished is kept.
     signal.signal(signal.SIGTERM, _interrupt)
+    command = None
     try:
+        check_words(words, COMMANDS)
+        command = _parsed(words)
         command.run()
         sys.stdout.flush()
     except BrokenPipeError:
@@ -84,6 +86,14 @@ def main() -> None:
         kept = " What was finished is kept; run the same command to continue."
         print(f"\nreticent: interrupted.{kept if isinstance(command, RESUMED) else ''}", file=sys.stderr)
         raise SystemExit(128 + signal.SIGINT) from None
+
+
+def _parsed(words: list[str]) -> Any:
+    if words[:1] == ["serve"]:
+        words = with_configured(words, Serve.options())
+    commands = {name: without_empty_defaults(command) for name, command in COMMANDS.items()}
+    config = (tyro.conf.FlagCreatePairsOff,)
+    return tyro.extras.subcommand_cli_from_dict(commands, prog="reticent", args=words, config=config)
 
 
 def _interrupt(*_: object) -> None:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import Bounds, EnforceOption, Prices, check_seed, model_of, task_of
-from reticent.cli.terminal import progress_bar
+from reticent.cli.terminal import work_shown
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from reticent.problem.task import Task
     from reticent.solution.solution import Solution
-    from reticent.solve.certificate import Report
+    from reticent.solve.certificate import Effort
+
+
+# Rounds, draws and episodes of a first answer.
+QUICK = 20, 64, 8_192
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,12 @@ class Certify:
     rounds: int | None = None
     """Rounds of value iteration, at most, and of refining its value for the lower bound. By default as many as were
     found to be worth the time."""
-    draws: int = 256
-    """Draws for the lower bound (`reticent docs certificate`): more make its interval narrower."""
+    draws: int | None = None
+    """Draws for the lower bound (`reticent docs certificate`): more make its interval narrower. By default 256."""
     episodes: int | None = None
     """Episodes to simulate. By default 8,192 where a value function serves as control variate, else 100,000."""
+    quick: bool = False
+    """A first answer: 20 rounds, 64 draws and 8,192 episodes, where nothing else is said."""
     seed: int = 0
     """Seed of everything random."""
     json: bool = False
@@ -45,7 +49,7 @@ class Certify:
     def run(self) -> None:
         """Bound from both sides and print."""
         from reticent.process.compile_cache import use_compile_cache
-        from reticent.solve.certificate import Effort, certify
+        from reticent.solve.certificate import certify
 
         for name, least in {"rounds": 1, "draws": 2, "episodes": 2}.items():
             count = getattr(self, name)
@@ -56,9 +60,11 @@ class Certify:
         is_problem = self.target == "synthetic" or Path(self.target).suffix == ".json"
         candidate = None if is_problem else self._solution()
         task = self._task() if candidate is None else candidate.task
-        with progress_bar() as progress:
-            effort = Effort(self.rounds, self.draws, self.episodes)
-            certificate = certify(task, candidate, self.seed, effort, _shown_on(progress))
+        with work_shown("compiling") as show:
+            effort = self._effort()
+            certificate = certify(
+                task, candidate, self.seed, effort, lambda doing, done, total: show(doing, done, total, "")
+            )
         if self.json:
             print(json.dumps({"target": self.target, **certificate.to_json()}))
             return
@@ -69,6 +75,12 @@ class Certify:
                 f"exceeded its condition by more than the {certificate.excess:.3g} found: an estimate, not a bound."
             )
 
+    def _effort(self) -> "Effort":
+        from reticent.solve.certificate import Effort
+
+        rounds, draws, episodes = QUICK if self.quick else (None, 256, None)
+        return Effort(self.rounds or rounds, self.draws or draws, self.episodes or episodes)
+
     def _task(self) -> "Task":
         return task_of(model_of(self.target), self.bound, self.prices, self.enforce)
 
@@ -78,15 +90,3 @@ class Certify:
         if self.bound != Bounds() or self.prices != Prices() or self.enforce:
             raise InputError("A policy file has its own bound, prices and enforcement: leave those options out.")
         return load(self.target)
-
-
-def _shown_on(progress: "Progress") -> "Report":
-    """Shows each stage of the work as a bar of its own."""
-    bars: dict[str, TaskID] = {}
-
-    def report(doing: str, done: int, total: int | None) -> None:
-        if doing not in bars:
-            bars[doing] = progress.add_task(doing, total=total)
-        progress.update(bars[doing], completed=done, total=total)
-
-    return report

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import EnforceOption, check_seed, check_writable
-from reticent.cli.terminal import console
+from reticent.cli.terminal import stages
 
 if TYPE_CHECKING:
     from reticent.evaluate.estimate import Estimate
@@ -52,7 +52,7 @@ class Evaluate:
         solution = load(self.policy, None if self.enforce is None else named_enforcement(self.enforce))
         task = solution.task
         most = "" if self.precision is None else "at most "
-        with console().status(f"Simulating {most}{self.episodes:,} episodes ..."):
+        with stages(f"simulating {most}{self.episodes:,} episodes"):
             evaluation = solution.evaluate(self.episodes, self.seed, self.traces, self.precision)
         # A gateway serves the file as it is.
         served = None if self.enforce else forecast_file(self.policy)

@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 
 from reticent.cli.data import RecordingsName, What, Where, check_codes, reading_of, source_of
 from reticent.cli.options import check_seed, check_writable
-from reticent.cli.terminal import console
+from reticent.cli.terminal import console, stages
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Fit:
         check_codes(self.what.codes)
         if self.static and self.step is not None:
             raise InputError("--step is of a pair that moves, and with --static it stays: leave one of them out.")
-        with console().status("Reading the recordings ...") as status:
+        with stages("reading the recordings") as tell:
             recorded = load(source_of(self.name, self.where))
             for note in recorded.notes:
                 console().print(f"- {note}", highlight=False)
@@ -62,7 +62,7 @@ class Fit:
                 raise InputError(f"--leave-out names {unknown}, but the people are {list(recorded.people)}.")
             read = readings(recorded, reading_of(self.what, recorded.interval))
             kept = tuple(i for i, person in enumerate(read.people) if person not in self.leave_out)
-            status.update(f"Fitting {self.what.codes} codes per sensor to {len(kept)} people ...")
+            tell(f"fitting {self.what.codes} codes per sensor to {len(kept)} people")
             prior = prior_of(self.prior, read.of(kept))
             model = fit_model(read.of(kept), self.what.codes, self.seed, prior, self.static, self.step)
             assert model.fitted is not None

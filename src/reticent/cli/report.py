@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from reticent.cli.terminal import console
+from reticent.cli.terminal import stages
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +27,7 @@ class ReportCommand:
         from reticent.report.write import write_report
 
         settings = self._settings()
-        with console().status("Drawing the report ..."):
+        with stages("drawing the report"):
             page = write_report(self.folder)
         if self.json:
             found = {} if settings is None else {"settings": settings.to_dicts()}

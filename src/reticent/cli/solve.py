@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import Bounds, Prices, model_of, task_of
-from reticent.cli.terminal import console, say_what_is_not_told_apart
+from reticent.cli.terminal import say_what_is_not_told_apart, stages
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,5 +93,5 @@ class Solve:
 @contextmanager
 def _building() -> Iterator[Callable[[int, int], None]]:
     """A line on the terminal that says how far the lattice is."""
-    with console().status("Building the lattice ...") as status:
-        yield lambda depth, nodes: status.update(f"Building the lattice: depth {depth}, {nodes:,} nodes")
+    with stages("building the lattice") as tell:
+        yield lambda depth, nodes: tell(f"building the lattice: depth {depth}, {nodes:,} nodes")

@@ -1,4 +1,4 @@
-"""`reticent demo` and `reticent reproduce`."""
+"""`reticent reproduce`."""
 
 import json
 import time
@@ -10,26 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.data import RecordingsName, What, Where, check_codes, reading_of, source_of
-from reticent.cli.terminal import console
+from reticent.cli.terminal import stages
 from reticent.errors import InputError
 from reticent.study.choices import USUAL_CHOICES, Choices
 
 if TYPE_CHECKING:
     from reticent.study.cell import Problem
-
-
-@dataclass(frozen=True)
-class Demo:
-    """Run the paper's synthetic study in a quick setting: about ten minutes on two cores."""
-
-    out: Path = Path("reticent-demo")
-    """Folder for the report, figures and results; finished parts found there are not run again."""
-    json: bool = False
-    """Print one JSON object instead of the table."""
-
-    def run(self) -> None:
-        """Train, evaluate, draw."""
-        _study("demo", self.out, self.json)
 
 
 @dataclass(frozen=True)
@@ -59,8 +45,7 @@ class Reproduce:
     look_back: int | None = None
     """How many of the last readings the learned belief sees; by default all, in the paper 2 (recordings)."""
     quick: bool = False
-    """Fewer bounds and steps, one rotation of people or two draws: under ten minutes on two cores (recordings, and
-    synthetic to the letter)."""
+    """Fewer bounds, methods and steps, on recordings one rotation: under ten minutes on two cores."""
     to_the_letter: bool = False
     """The paper's agent, its printed cost and, on recordings, its readings and belief; the corrected ones beside."""
     choices: Annotated[Choices, arg(name="")] = USUAL_CHOICES
@@ -72,7 +57,7 @@ class Reproduce:
         self._check()
         out = self.out or Path(f"reticent-{self.study}{'-letter' if self.to_the_letter else ''}")
         problem = None if self.study == "synthetic" else self._recordings(self.study)
-        _study(self._spec, out, self.json, self._given, problem)
+        run_shipped(self._spec, out, self.json, self._given, problem)
 
     def _check(self) -> None:
         for name in ("seeds", "steps", "episodes", "look_back", "draws"):
@@ -85,9 +70,9 @@ class Reproduce:
             if self.draws is not None or self.z_range is not None:
                 raise InputError("--draws and --z-range are of the synthetic problem; recordings are what they are.")
         elif self.look_back is not None or self.where != Where() or self.what != What():
-            raise InputError("The synthetic study reads no recordings; for a quick one, run `reticent demo`.")
-        elif self.quick and not self.to_the_letter:
-            raise InputError("For a quick synthetic study, run `reticent demo`, or add --to-the-letter.")
+            raise InputError(
+                "The synthetic study reads no recordings: leave out --look-back and what describes recordings."
+            )
 
     @property
     def _spec(self) -> str:
@@ -95,7 +80,7 @@ class Reproduce:
         recorded, quick = self.study != "synthetic", "-quick" if self.quick else ""
         if self.to_the_letter:
             return f"letter{'-recordings' if recorded else ''}{quick}"
-        return f"recordings{quick}" if recorded else "synthetic"
+        return f"{'recordings' if recorded else 'synthetic'}{quick}"
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -114,11 +99,11 @@ class Reproduce:
         source, choices = source_of(name, self.where), self.choices
         draws = {"hidden_pairs": choices.hidden_pairs, "readings_per_pair": choices.readings_per_pair}
         conditions = Conditions(10, self.look_back, self.what.codes, **draws)
-        with console().status("Reading the recordings ..."):
+        with stages("reading the recordings"):
             return Recordings.of(source, reading_of(self.what), conditions)
 
 
-def _study(
+def run_shipped(
     name: str, out: Path, as_json: bool, given: Mapping[str, Any] | None = None, problem: "Problem | None" = None
 ) -> None:
     """Run a spec that is shipped, and draw its page."""
@@ -130,7 +115,7 @@ def _study(
 
     study, started = plan(read_spec(SHIPPED / f"{name}.toml", problem, given)), time.perf_counter()
     run_shown(study, out, on_all_cores)
-    with console().status("Drawing the report ..."):
+    with stages("drawing the report"):
         page = write_report(out)
     seconds = time.perf_counter() - started
     if as_json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from reticent.problem.model import Model
 
@@ -71,22 +71,93 @@ def progress_bar() -> "Progress":
 
 
 @contextmanager
-def stages(first: str) -> Iterator[Callable[[str], None]]:
+def stages(first: str, between: float = SECONDS_BETWEEN_LINES) -> Iterator[Callable[[str], None]]:
     """Tells what is being done: beside a spinner on a terminal, elsewhere in lines with the seconds since the start,
     one every few seconds at most."""
     screen, started = console(), time.monotonic()
     if screen.is_terminal:
         with screen.status(f"{first} ...") as status:
-            yield lambda what: status.update(f"{what[0].upper()}{what[1:]} ...")
+            yield lambda what: status.update(f"{_capital(what)} ...")
         return
     last = -math.inf
 
     def tell(what: str) -> None:
         nonlocal last
         now = time.monotonic()
-        if not _quiet and now - last >= SECONDS_BETWEEN_LINES:
+        if not _quiet and now - last >= between:
             print(f"{now - started:5.0f} s  {what}", file=sys.stderr, flush=True)
             last = now
 
     tell(first)
     yield tell
+
+
+@contextmanager
+def parts_shown(first: str, parts: int) -> Iterator[Callable[[str], None]]:
+    """Shows what is being done of a job with so many parts, which take about as long as each other."""
+    done = -1
+
+    def tell(what: str) -> None:
+        nonlocal done
+        done += 1
+        show("", done, parts, what)
+
+    with work_shown(first, 0.0) as show:
+        yield tell
+        if console().is_terminal:
+            show("", parts, parts, "done")
+
+
+Show = Callable[[str, int, int | None, str], None]
+
+
+@contextmanager
+def work_shown(first: str, between: float = SECONDS_BETWEEN_LINES) -> Iterator[Show]:
+    """Shows how far each piece of work is: its name, what is done of how many, and what is being done.
+
+    Bars on a terminal, elsewhere lines, both with the time that is left. `first` is shown until there is more to say.
+    """
+    if console().is_terminal:
+        with progress_bar() as bars:
+            yield _on_bars(bars, bars.add_task(_capital(first), total=None))
+    else:
+        with stages(first, between) as tell:
+            yield _in_lines(tell)
+
+
+def _on_bars(bars: "Progress", first: "TaskID") -> Show:
+    tasks: dict[str, TaskID] = {}
+
+    def show(name: str, done: int, total: int | None, what: str = "") -> None:
+        # The first piece of work takes over the bar that was there.
+        task = tasks.setdefault(name, first) if not tasks else tasks.get(name)
+        if task is None:
+            task = tasks[name] = bars.add_task(name)
+        bars.update(task, completed=done, total=total, description=_words(name, what))
+
+    return show
+
+
+def _in_lines(tell: Callable[[str], None]) -> Show:
+    began: dict[str, tuple[float, int]] = {}
+
+    def show(name: str, done: int, total: int | None, what: str = "") -> None:
+        since, before = began.setdefault(name, (time.monotonic(), done))
+        spent, new = time.monotonic() - since, done - before
+        of = "" if not name or total is None else f": {done:,} of {total:,}"
+        left = (
+            f", about {spent / new * (total - done):.0f} s left"
+            if total is not None and new > 0 and done < total
+            else ""
+        )
+        tell(f"{_words(name, what)}{of}{left}")
+
+    return show
+
+
+def _words(name: str, what: str) -> str:
+    return _capital(", ".join(word for word in (name, what) if word))
+
+
+def _capital(what: str) -> str:
+    return f"{what[0].upper()}{what[1:]}"

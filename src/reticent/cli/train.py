@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import Bounds, EnforceOption, Prices, check_seed, check_writable, model_of, task_of
-from reticent.cli.terminal import progress_bar, say, say_what_is_assumed, say_what_is_not_told_apart
+from reticent.cli.terminal import Show, say, say_what_is_assumed, say_what_is_not_told_apart, work_shown
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-    from rich.progress import TaskID
-
     from reticent.problem.task import Task
     from reticent.solve.training import Progress
 
@@ -47,6 +44,8 @@ class Train:
     kernels: Literal["label", "value"] = "label"
     """`label`: merged symbols say the likely useful value. `value`: they also carry the continuation value, which gives
     better policies and several times slower decisions (value-iteration)."""
+    quick: bool = False
+    """A first policy within a minute or two: at most 200,000 steps, or 40 rounds."""
     seed: int = 0
     """Seed of everything random."""
     json: bool = False
@@ -87,9 +86,9 @@ class Train:
 
         use_compile_cache()
         partial, started = self.out.with_name(self.out.name + ".partial"), time.perf_counter()
-        options = {name: getattr(self, name) for name in _OPTIONS[self.method]}
-        with progress_bar() as bars:
-            shown = _Shown(bars, partial)
+        options = {name: self._option(name) for name in _OPTIONS[self.method]}
+        with work_shown("compiling") as show:
+            shown = _Shown(show, partial)
             solution = solve(task, self.method, self.seed, report=shown, checkpoint=partial, **options)
         solution.save(self.out)
         partial.unlink(missing_ok=True)
@@ -98,28 +97,32 @@ class Train:
         told = {"policy": str(self.out), "done": done, "unit": shown.last.unit}
         return {**told, "seconds": seconds, "per_second": speed}
 
+    def _option(self, name: str) -> Any:
+        given = getattr(self, name)
+        return min(given, _QUICK[name]) if self.quick and name in _QUICK else given
 
-# The options of each method.
+
+# The options of each method, and what they are at most in a quick training.
 _OPTIONS = {"ppo": ("steps",), "a2c": ("steps",), "value-iteration": ("rounds", "tolerance", "kernels")}
 
 
+_QUICK = {"steps": 200_000, "rounds": 40}
+
+
 class _Shown:
-    """A progress bar of a training, and from where it was continued."""
+    """How far a training is, and from where it was continued."""
 
     before: int
     last: "Progress"
-    _bar: "TaskID | None" = None
 
-    def __init__(self, bars: "Bars", partial: Path) -> None:
-        self._bars, self._partial = bars, partial
+    def __init__(self, show: Show, partial: Path) -> None:
+        self._show, self._partial = show, partial
+        self._first = True
 
     def __call__(self, progress: "Progress") -> None:
         self.last = progress
-        if self._bar is None:
-            self.before = progress.done
+        if self._first:
+            self._first, self.before = False, progress.done
             if self._partial.exists() and not self.before:
                 say(f"{self._partial} belongs to another training, so this one starts from the beginning.")
-            doing = "Continuing training" if self.before else "Training"
-            self._bar = self._bars.add_task(doing, total=progress.total, completed=progress.done)
-        else:
-            self._bars.update(self._bar, completed=progress.done, description=f"Training, {progress.how}")
+        self._show("training", progress.done, progress.total, progress.how)

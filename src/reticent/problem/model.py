@@ -27,8 +27,8 @@ class Model:
     normalised 64-bit arrays that cannot be written to.
 
     Args:
-        prior: p(s, u), [secret][useful]; by default the same for every pair.
-        channel: q(z | a, s, u), [sensor][secret][useful][symbol].
+        prior: p(s, u), `[secret][useful]`; by default the same for every pair.
+        channel: q(z | a, s, u), `[sensor][secret][useful][symbol]`.
         secrets: Names of the values of the secret S.
         useful: Names of the values of the useful U.
         sensors: Names of the sensors.
