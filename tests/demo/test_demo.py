@@ -23,6 +23,7 @@ SMALL = Effort(episodes=300, bounds=(0.55,), shown=0.6)
 
 def test_what_ships_is_of_people_whom_the_model_was_not_fitted_to_and_names_its_licence():
     model = problem()
+    assert model.fitted is not None
     recorded = people(model)
     assert recorded.people == LEFT_OUT
     assert not set(recorded.people) & set(model.fitted["people"])

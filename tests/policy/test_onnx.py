@@ -14,7 +14,7 @@ import pytest
 from reticent.cli.export import Export
 from reticent.errors import InputError
 from reticent.gateway.runtime import Runtime, Standing
-from reticent.policy.actor import Actor, masked_logits
+from reticent.policy.actor import Actor, Features, masked_logits
 from reticent.policy.onnx import onnx_model
 from reticent.policy.saved import policy_of
 from reticent.problem.bound import Confidence, ExpectedInformation, Information
@@ -80,10 +80,12 @@ def test_the_graph_decides_as_the_actor(task, inputs):
     file = actor(task, inputs, seed=3)
     _, policy = policy_of(file)
     assert isinstance(policy, Actor)
+    assert isinstance(policy.features, Features)
+    features = policy.features
 
     def wanted(belief, spent, allowed):
         public = PublicState(belief, spent, jnp.append(allowed, True), None, None)
-        return masked_logits(policy.network, policy.features(public), public.allowed)
+        return masked_logits(policy.network, features(public), public.allowed)
 
     found = states(task)
     check(*run(session_of(file), *found), np.asarray(jax.jit(jax.vmap(wanted))(*found)))
