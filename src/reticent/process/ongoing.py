@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jaxtyping import Float
 
 from reticent.belief.filter import ExactFilter
 from reticent.guard.chain import present_only
@@ -22,8 +23,8 @@ from reticent.problem.monitoring import Monitoring
 from reticent.problem.objective import Objective
 from reticent.process.leaves import with_leaves
 from reticent.process.process import Kept, Refusal, State, Transition
-from reticent.process.source import FromModel, Hidden, draw
-from reticent.types import Belief, Channel, Index, PRNGKey
+from reticent.process.source import FromModel, FromTrajectories
+from reticent.types import Array, Belief, Channel, Index, PRNGKey
 
 
 class OngoingProcess(eqx.Module, OngoingRules):
@@ -46,7 +47,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
     """
 
     filter: ExactFilter
-    source: FromModel
+    source: FromModel | FromTrajectories
     chain: Chain
     bound: Bound
     enforcement: Enforcement
@@ -54,6 +55,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
     horizon: Index
     first: OngoingState
     slots: int = eqx.field(static=True)
+    window: int = eqx.field(static=True)
     _task: Kept = eqx.field(static=True)
 
     def __init__(self, task: Monitoring, chain: Chain | None = None, slots: int | None = None) -> None:
@@ -61,7 +63,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
         self.filter = ExactFilter(jnp.asarray(task.model.prior), jnp.asarray(task.model.channel))
         self.source = FromModel()
         self.chain = jax.tree.map(jnp.asarray, whole if chain is None else chain)
-        self.slots = enough if slots is None else slots
+        self.slots, self.window = enough if slots is None else slots, task.window or 0
         self.bound, self.enforcement = with_leaves(task.bound), with_leaves(task.enforcement)
         self.objective, self.horizon = with_leaves(task.objective), jnp.asarray(task.horizon)
         self._task = Kept(task)
@@ -94,8 +96,16 @@ class OngoingProcess(eqx.Module, OngoingRules):
         """Number of sensors; also the index of silence."""
         return self.filter.sensors
 
+    @property
+    def _transition(self) -> Float[Array, "S U S U"]:
+        return self.chain.transition.reshape(*self.prior.shape, *self.prior.shape)
+
+    def reading_from(self, source: FromTrajectories) -> "OngoingProcess":
+        """The process in which recorded lives are played; beliefs and guard are still the model's."""
+        return eqx.tree_at(lambda process: process.source, self, source, is_leaf=lambda x: isinstance(x, FromModel))
+
     def init(self, key: PRNGKey) -> State:
-        """A fresh day: the hidden pair is drawn from the prior, the public belief is the prior."""
+        """A fresh day: the public belief is the prior, the hidden pair that of the source."""
         return State(self.first, self.first.belief, jnp.zeros((), int), self.source.begin(key, self.prior))
 
     def step(self, key: PRNGKey, state: State, action: Index | int) -> Transition:
@@ -123,10 +133,12 @@ class OngoingProcess(eqx.Module, OngoingRules):
         speaks = (action < self.sensors) & possible
         moments = jax.tree.map(lambda new, old: jnp.where(speaks, new, old), told, before.moments)
         bits = jnp.where(speaks, self.prospect(before).bits_of(sensor), 0.0)
-        after = self.later(moments, before.spent_bits + bits, before.step)
+        after = self.later(before, moments, bits)
         no = jnp.zeros((), bool)
         return Transition(
-            state=State(after, after.belief, state.step + 1, self._moved(move_key, state.hidden)),
+            state=State(
+                after, after.belief, state.step + 1, self.source.moved(move_key, state.hidden, self._transition)
+            ),
             cost=self.objective.time_cost * speaks + self.error_cost(moments.belief),
             symbol=symbol,
             violated=after.headroom <= 0,
@@ -134,12 +146,6 @@ class OngoingProcess(eqx.Module, OngoingRules):
             truncated=state.step + 1 >= self.horizon,
             refusal=Refusal(no, impossible, state.step, action, symbol),
         )
-
-    def _moved(self, key: PRNGKey, hidden: Hidden) -> Hidden:
-        """One step of the chain."""
-        useful = self.prior.shape[1]
-        pair = draw(key, self.chain.transition[hidden.secret * useful + hidden.useful])
-        return Hidden(*jnp.divmod(pair, useful), hidden.row)
 
 
 @eqx.filter_jit

@@ -13,6 +13,7 @@ from reticent.belief.bayes import emitted
 from reticent.belief.filter import Filter
 from reticent.data.episodes import Episodes, episodes_of
 from reticent.data.readings import Readings
+from reticent.data.trajectories import Trajectories
 from reticent.errors import InputError
 from reticent.problem.bound import ROUNDING
 from reticent.types import Array, Belief, Channel, Index, Kernels, PRNGKey
@@ -61,6 +62,10 @@ class FromModel(Source):
         symbol = draw(key, emitted(filter.model_channel, kernels)[sensor, hidden.secret, hidden.useful])
         return symbol, symbol
 
+    def moved(self, key: PRNGKey, hidden: Hidden, transition: Float[Array, "S U S U"]) -> Hidden:
+        """One step of time later: the pair is drawn from T(. | s, u)."""
+        return _drawn(key, transition[hidden.secret, hidden.useful])
+
 
 class FromChannel(Source):
     """Readings drawn from another channel than the model's; the belief is still the model's."""
@@ -93,12 +98,50 @@ class FromCodes(Source):
         self, key: PRNGKey, hidden: Hidden, sensor: Index, filter: Filter, kernels: Kernels | None
     ) -> tuple[Any, Index]:
         del filter
-        code = self.codes[hidden.row, sensor]
-        if kernels is None:
-            return code, code
-        option = draw(key, kernels[sensor, :, code])
-        symbol = jnp.where(option == 0, code, kernels.shape[-1] + option - 1)
-        return symbol, symbol
+        return _sent(key, self.codes[hidden.row, sensor], sensor, kernels)
+
+
+class FromTrajectories(Source):
+    """Recorded codes and the labels that changed along with them, step after step, for a process that goes on.
+
+    A day begins in one of the rows `starts`.
+    """
+
+    stationary: ClassVar[bool] = False
+    codes: Int[Array, "N A"]
+    secret: Int[Array, " N"]
+    useful: Int[Array, " N"]
+    starts: Int[Array, " D"]
+
+    @classmethod
+    def of(cls, recorded: Trajectories, steps: int) -> "FromTrajectories":
+        """Days of so many steps, one after the other in each trajectory that is long enough."""
+        firsts, lengths = np.cumsum(recorded.lengths) - recorded.lengths, recorded.lengths
+        starts = [
+            np.arange(first, first + length - steps + 1, steps) for first, length in zip(firsts, lengths, strict=True)
+        ]
+        if not (found := np.concatenate(starts)).size:
+            raise InputError(f"No trajectory has {steps} steps; the longest has {lengths.max()}. Take fewer steps.")
+        return cls(*map(jnp.asarray, (recorded.codes, recorded.secret, recorded.useful, found)))
+
+    def begin(self, key: PRNGKey, prior: Belief) -> Hidden:
+        del prior
+        return self._at(jax.random.choice(key, self.starts))
+
+    def moved(self, key: PRNGKey, hidden: Hidden, transition: Float[Array, "S U S U"]) -> Hidden:
+        """One step of time later: what was recorded then."""
+        del key, transition
+        assert hidden.row is not None
+        return self._at(jnp.minimum(hidden.row + 1, len(self.secret) - 1))
+
+    def emit(
+        self, key: PRNGKey, hidden: Hidden, sensor: Index, filter: Filter, kernels: Kernels | None
+    ) -> tuple[Any, Index]:
+        del filter
+        return _sent(key, self.codes[hidden.row, sensor], sensor, kernels)
+
+    def _at(self, row: Index) -> Hidden:
+        return Hidden(self.secret[row], self.useful[row], row)
 
 
 class FromReadings(Source):
@@ -141,6 +184,15 @@ def draw(key: PRNGKey, law: Float[Array, " X"]) -> Index:
     """One draw by inverse distribution function; never an outcome of probability zero."""
     cumulative = jnp.cumsum(law)
     return jnp.sum(cumulative <= jax.random.uniform(key) * cumulative[-1])
+
+
+def _sent(key: PRNGKey, code: Index, sensor: Index, kernels: Kernels | None) -> tuple[Index, Index]:
+    """What is sent for a code, as observed and as an index."""
+    if kernels is None:
+        return code, code
+    option = draw(key, kernels[sensor, :, code])
+    symbol = jnp.where(option == 0, code, kernels.shape[-1] + option - 1)
+    return symbol, symbol
 
 
 def _drawn(key: PRNGKey, prior: Belief) -> Hidden:
