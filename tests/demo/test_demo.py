@@ -11,6 +11,8 @@ import pytest
 from reticent import cli
 from reticent.audit.traces import Names, Traces
 from reticent.demo import still as demo
+from reticent.demo.moving import Effort as Hours
+from reticent.demo.moving import moving
 from reticent.demo.recorded import PEOPLE, people, problem, source
 from reticent.demo.session import sessions
 from reticent.demo.still import Effort, still
@@ -101,18 +103,35 @@ def test_the_story_and_its_page(tmp_path):
     limits = [max(step["guarded"]["secret"]) for each in found["sessions"] for step in each["steps"]]
     assert max(limits) < found["shown"]
 
+    moved = moving(told.append, Hours(hours=1, steps=60))
     (tmp_path / "demo.json").write_text(
-        json.dumps({"source": source(), "still": found, "provenance": {"command": "x"}})
+        json.dumps({"source": source(), "still": found, "moving": moved, "provenance": {"command": "x"}})
     )
     page = write_demo_report(tmp_path).read_text()
     assert (tmp_path / "figures" / "accuracy.png").stat().st_size > 10_000
     asked = Ids()
     asked.feed(page)
-    assert {"accuracy", "which", "step", "bars"} <= asked.ids
+    assert {"accuracy", "hour", "which", "step", "bars"} <= asked.ids
     # It works offline.
     assert asked.outside == []
     assert f"{100 * unprotected['secret']['value']:.0f} %" in page
     assert rows(found)[0]["kept"] == "no protection"
+
+
+@pytest.mark.slow
+def test_where_labels_change_only_the_whole_guard_keeps_every_moment_below_the_bound():
+    told = []
+    found = moving(told.append, Hours(hours=1, steps=240))
+    assert len(told) == 3
+    unprotected, present, whole = found["rows"].values()
+    # Exact, for the model: filter, smoother and predictions of what was sent.
+    assert whole["highest"] < found["limit"] < present["highest"] < unprotected["highest"]
+    assert present["highest_now"] < found["limit"]
+    hours = found["hour"].values()
+    assert all(len(hour[name]) == 240 for hour in hours for name in ("now", "hindsight", "secret"))
+    assert max(found["hour"]["whole"]["hindsight"]) <= whole["highest"]
+    # The same hour under every guard.
+    assert found["hour"]["none"]["secret"] == found["hour"]["whole"]["secret"]
 
 
 @pytest.mark.slow
@@ -122,7 +141,7 @@ def test_the_command_says_what_it_does_and_prints_the_table(tmp_path, monkeypatc
     monkeypatch.setattr(sys, "argv", ["reticent", "demo"])
     cli.main()
     out, err = capsys.readouterr()
-    assert len(out.splitlines()) <= 5 + 8
+    assert len(out.splitlines()) <= 7 + 8
     assert re.search(r"none +10\.0 +\d\d \[\d\d, \d+\]", out)
     assert re.search(r"at most 60 % +\d\.\d .* 59\.99", out)
     assert re.search(r"\d s  attacking the guarantee at 55 %, about \d+ s left", err)

@@ -24,6 +24,7 @@ class Demo:
 
     def run(self) -> None:
         """Play, attack, draw."""
+        from reticent.demo.moving import PARTS, moving
         from reticent.demo.recorded import source
         from reticent.demo.still import DEFAULT, still
         from reticent.process.compile_cache import use_compile_cache
@@ -34,8 +35,9 @@ class Demo:
         make_folder(self.out)
         use_compile_cache()
         started = time.perf_counter()
-        with parts_shown("loading the recordings", DEFAULT.parts + 1) as tell:
-            found = {"source": source(), "still": still(tell, DEFAULT), "provenance": provenance()}
+        with parts_shown("loading the recordings", DEFAULT.parts + PARTS + 1) as tell:
+            found: dict[str, Any] = {"source": source(), "still": still(tell, DEFAULT)}
+            found |= {"moving": moving(tell), "provenance": provenance()}
             tell("drawing the page")
             (self.out / "demo.json").write_text(json.dumps(found, indent=1))
             page = write_demo_report(self.out)
@@ -43,10 +45,10 @@ class Demo:
         if self.json:
             print(json.dumps({"report": str(page), **found, "seconds": seconds}))
         else:
-            _print(found["still"], page, seconds)
+            _print(found["still"], found["moving"], page, seconds)
 
 
-def _print(found: dict[str, Any], page: Path, seconds: float) -> None:
+def _print(found: dict[str, Any], moving: dict[str, Any], page: Path, seconds: float) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -63,8 +65,12 @@ def _print(found: dict[str, Any], page: Path, seconds: float) -> None:
         table.add_row(kept, f"{row['releases']:.1f}", *named, f"{100 * row['highest']:.2f}")
     Console().print(table)
     print("Named: balanced accuracy of the strongest attacker, estimates with 95 % intervals; 50 is guessing.")
+    print("Belief: of a provider who knows model and public rule. The guarantee keeps it below the bound.")
+    present, whole = (moving["rows"][name] for name in ("present", "whole"))
     print(
-        "Belief: of a provider who knows the model and the public rule. Under the guarantee it stays below the bound."
+        f"And when both change, over an hour: bound {100 * moving['limit']:g} %, highest belief ever, of any moment, "
+        f"{100 * whole['highest']:.2f} % (a guard of\nthe present alone: {100 * present['highest']:.0f} %). "
+        f"U named {_interval(whole['useful'])} %, S in hindsight {_interval(whole['hindsight'])} %."
     )
     print(f"Page: {page.resolve()} ({seconds:.0f} s). Your own data: reticent docs tutorial")
 

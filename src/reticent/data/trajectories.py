@@ -1,5 +1,6 @@
 """Recorded lives on a clock: the hidden pair and the code of every sensor, step after step."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,6 +49,17 @@ class Trajectories:
         return replace(
             self, **{name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         )
+
+
+def together(parts: Sequence[Trajectories]) -> Trajectories:
+    """The trajectories of all parts, which name the same people, sensors and labels, numbered anew."""
+    ends = np.cumsum([len(part.lengths) for part in parts])
+    rows = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("codes", "secret", "useful", "person")
+    }
+    numbers = [part.trajectory + end - len(part.lengths) for part, end in zip(parts, ends, strict=True)]
+    return replace(parts[0], **rows, trajectory=np.concatenate(numbers))
 
 
 def trajectories(recorded: Readings, codes: Int[np.ndarray, "N A"], step: float | None = None) -> Trajectories:

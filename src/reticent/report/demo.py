@@ -8,10 +8,12 @@ import altair as alt
 import polars as pl
 from markupsafe import Markup
 
+from reticent.report.demo_moving import CAPTION as HOUR_CAPTION
+from reticent.report.demo_moving import hour, moving_rows
 from reticent.report.figures import SECRET, USEFUL, Figure
 from reticent.report.page import render_page, save_figures
 
-FIGURE = "accuracy"
+FIGURE, HOUR = "accuracy", "hour"
 LABELS = {"useful": "U: still or moving", "secret": "S: elevator or not"}
 CAPTION = (
     "Accuracy of the strongest attacker, by the bound on the belief in S: estimates, with 95 % intervals over "
@@ -23,18 +25,25 @@ CAPTION = (
 def write_demo_report(folder: Path) -> Path:
     """`report.html` and the figure from `demo.json` in the folder."""
     found = json.loads((folder / "demo.json").read_text())
-    still = found["still"]
-    save_figures(folder / "figures", {FIGURE: accuracy(still).properties(width=520, height=300)})
+    still, moving = found["still"], found["moving"]
+    drawn = {FIGURE: accuracy(still), HOUR: hour(moving)}
+    save_figures(folder / "figures", {name: each.properties(width=520, height=300) for name, each in drawn.items()})
     page, table = folder / "report.html", rows(still)
     # As wide as the page is.
-    figures: dict[str, Figure] = {FIGURE: accuracy(still).properties(width="container", height=320)}
+    figures: dict[str, Figure] = {
+        name: each.properties(width="container", height=height)
+        for (name, each), height in zip(drawn.items(), (320, 260), strict=True)
+    }
     text = render_page(
         "demo.html",
         {"title": "What a wrist sensor tells", **found["provenance"]},
         figures,
-        {FIGURE: CAPTION},
+        {FIGURE: CAPTION, HOUR: HOUR_CAPTION},
         source=found["source"],
         still=still,
+        moving=moving,
+        moving_rows=moving_rows(moving),
+        moving_limit=f"{100 * moving['limit']:g} %",
         shown=f"{100 * still['shown']:g} %",
         rows=table,
         unprotected=table[0],
