@@ -170,7 +170,7 @@ def test_what_is_no_row_a_step_is_refused(tmp_path, change, sentence):
 
 
 def test_long_lives_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr("reticent.audit.trace_files.MOST_NUMBERS", 150 * 16 * 8)
+    monkeypatch.setattr("reticent.audit.trace_scan.MOST_NUMBERS", 150 * 16 * 8)
     table_of(TRACES).write_parquet(tmp_path / "t.parquet")
     file = read_any_traces(tmp_path / "t.parquet", 100)
     assert "About 8 of 16 episodes were drawn at random." in file.notes
