@@ -19,8 +19,8 @@ from reticent.guard.moments import correct, first_moment, pass_time, row_values,
 from reticent.guard.ongoing import MonitoringRules
 from reticent.guard.quadratic import QuadraticKernels
 from reticent.guard.rows import present_rows
-from reticent.problem.bound import Confidence, Unbounded
-from reticent.problem.enforcement import Coarsen, Penalty, Withhold
+from reticent.problem.bound import Confidence, Information, Unbounded
+from reticent.problem.enforcement import Coarsen, Mask, Penalty, Withhold
 from reticent.problem.monitoring import Monitoring
 from tests.problems import random_chain, random_model
 from tests.sent import highest_posteriors
@@ -29,8 +29,10 @@ RULES = {"coarsen": Coarsen(), "withhold": Withhold(), "quadratic": Coarsen(Quad
 INDEPENDENT = {"secret": [[0.9, 0.1], [0.1, 0.9]], "useful": [[0.7, 0.3], [0.3, 0.7]]}
 
 
-def play(rules, steps, seed, eager=0.9):
-    """Likelihoods [T S U] of what was sent, and the public state after each step; a random allowed sensor speaks."""
+def play(rules, steps, seed, eager=0.9, spent=None):
+    """Likelihoods [T S U] of what was sent, and the public state after each step; a random allowed sensor speaks.
+
+    The bits of each step are appended to `spent`."""
     rng, public, told, states = np.random.default_rng(seed), rules.begin(), [], []
     for _ in range(steps):
         moments, likelihood, bits = public.moments, np.ones(rules.prior.shape), 0.0
@@ -44,7 +46,9 @@ def play(rules, steps, seed, eager=0.9):
             moments, possible = rules.sent(public, sensor, symbol)
             assert possible
         told.append(likelihood)
-        public = rules.later(moments, public.spent_bits + bits, public.step)
+        public = rules.later(public, moments, bits)
+        if spent is not None:
+            spent.append(bits)
         states.append(public)
     return np.array(told), states
 
@@ -194,11 +198,11 @@ def test_numpy_and_jax_know_the_same():
     theirs = MonitoringRules(Monitoring(model, Confidence(0.85), enforcement=Coarsen(QuadraticKernels())))
     theirs.prior, theirs.channel = jnp.asarray(model.prior), jnp.asarray(model.channel)
     theirs.chain = jax.tree.map(jnp.asarray, rules.chain)
-    later = jax.jit(lambda moments, spent, step: theirs.later(moments, spent, step))
+    later = jax.jit(lambda public, moments: theirs.later(public, moments, 0.0))
     public = theirs.begin()
     for t, ours in enumerate(states):
         moments, _ = correct(public.moments, jnp.asarray(told[t]))
-        public = later(moments, public.spent_bits, public.step)
+        public = later(public, moments)
         assert np.allclose(public.moments.past, ours.moments.past, rtol=0, atol=1e-12)
         assert np.array_equal(public.moments.open, ours.moments.open)
         assert np.array_equal(public.allowed, ours.allowed)
@@ -233,12 +237,16 @@ def test_a_prior_that_foretells_the_secret_is_refused():
         ({"enforcement": Penalty(3.0)}, "not by 'penalty'"),
         ({"horizon": 0}, "at least one, but is 0"),
         ({"slots": 0}, "at least one, but are 0"),
+        ({"window": 5}, "on confidence and the window is 5"),
+        ({"bound": Information(0.1)}, "on information and the window is None"),
+        ({"bound": Information(0.1), "window": 0}, "at least one, but is 0"),
+        ({"enforcement": Mask()}, "not by 'mask'"),
     ],
 )
 def test_tasks_that_cannot_be_are_refused(change, sentence):
     model = replace(random_chain(0), prior=np.full((2, 2), 0.25))
     with pytest.raises(InputError, match=sentence):
-        Monitoring(model, Confidence(0.8), **change)
+        Monitoring(**{"model": model, "bound": Confidence(0.8), **change})
 
 
 def test_without_a_bound_readings_are_sent_as_they_are():
@@ -246,3 +254,14 @@ def test_without_a_bound_readings_are_sent_as_they_are():
     public = rules.begin()
     assert public.kernels is None
     assert public.allowed.all()
+
+
+@settings(max_examples=8)
+@given(seed=st.integers(0, 2**31 - 1), window=st.integers(1, 6))
+def test_no_window_says_more_bits_than_the_bound(seed, window):
+    model = random_chain(seed, sensors=2, useful=2, symbols=3)
+    rules = MonitoringRules(Monitoring(model, Information(0.2), window=window))
+    spent = []
+    play(rules, 30, seed, eager=1.0, spent=spent)
+    assert all(sum(spent[t : t + window]) < 0.2 for t in range(30))
+    assert any(spent)

@@ -48,6 +48,7 @@ def test_what_is_sent_tells_no_moment_up_to_the_bound(days, task):
     assert np.max(highest) < 0.8
     # The summary finds the same by the filter and smoother of the package.
     assert days.sent.mean() > 0.3
+    assert ((days.bits > 0) == days.sent).all()
 
 
 def test_a_summary_says_what_was_played(days, process, task):
@@ -69,7 +70,6 @@ def test_a_step_costs_what_is_sent_and_the_error_about_the_present(process):
     emissions = np.asarray(process.emissions(state.public))[1, :, :, int(spoken.symbol)]
     after = emissions / emissions.sum()
     assert float(spoken.cost) == pytest.approx(1 + 50 * (1 - after.sum(0).max()))
-    assert float(spoken.state.public.spent_bits) > 0
     # Time has passed: the belief of the next step is the prediction.
     later = np.einsum("su,sutv->tv", after, process.task.model.dynamics)
     assert np.allclose(spoken.state.public.belief, later, atol=1e-12)
@@ -114,7 +114,7 @@ def test_the_gateway_rules_follow_what_was_played(days, task, process):
             assert np.allclose(emissions[..., symbol], days.likelihood[0, t], atol=1e-9)
             moments, possible = rules.sent(public, days.action[0, t], symbol)
             assert possible
-        public = rules.later(moments, public.spent_bits, public.step)
+        public = rules.later(public, moments, 0.0)
 
 
 def test_baselines(process):
@@ -126,6 +126,7 @@ def test_baselines(process):
     assert (every.action[:, spoke] < 2).any()
 
 
+@pytest.mark.slow
 def test_the_present_only_is_told_beyond_the_bound(task):
     """Why all rows are needed: the smoother of what a guard of the present sends passes the bound."""
     process = OngoingProcess.keeping_the_present_only(task)

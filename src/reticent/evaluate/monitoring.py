@@ -114,7 +114,7 @@ def summarise_days(process: OngoingProcess, day: Day, seed: int) -> Monitored:
         accuracy_secret_hindsight=_by_day(secret_marginal(hindsight).argmax(-1) == day.secret),
         releases=_by_day(day.sent),
         locked=_by_day(day.locked),
-        spent_bits=mean(day.spent_bits[:, -1] / max(day.cost.shape[1] - 1, 1)),
+        spent_bits=_by_day(day.bits),
         highest_filter=_highest(now),
         highest_smoother=_highest(hindsight),
         highest_prediction=_highest_ahead(now, moves),

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Inexact, Int
 
 from reticent.belief.bayes import useful_marginal
-from reticent.belief.prospect import ExactProspect, Joint
+from reticent.belief.prospect import ExactProspect, Joint, Known
 from reticent.guard.chain import chain_of, present_only, slots_of
-from reticent.guard.moments import Chain, Moments, all_retired, correct, first_moment, pass_time, row_values, rows_of
+from reticent.guard.moments import Chain, Moments, all_retired, correct, first_moment, pass_time, rows_of
 from reticent.guard.safety import Safety
 from reticent.problem.bound import Bound
 from reticent.problem.enforcement import Enforcement
@@ -25,21 +25,27 @@ from reticent.types import Allowed, Kernels, Scalar
 class OngoingState(NamedTuple):
     """All that a policy may see. The last action is silence, which is always allowed.
 
-    `headroom` is how far the nearest row is from its limit, `spent_bits` the sum of I(S_t; Y) over all releases so far,
-    `step` the time. `kernels` say what each sensor would send in place of its readings.
+    `headroom` is how far the nearest row is from its limit, or the share of the bits that is left; `recent` [W] are the
+    bits I(S_t; Y_t) of the steps before this one that share a window with it; `step` is the time. `kernels` say what
+    each sensor would send in place of its readings.
     """
 
     moments: Moments
     allowed: Allowed
     kernels: Kernels | None
     headroom: Scalar
-    spent_bits: Scalar
+    recent: Float[Any, " W"]
     step: Int[Any, ""]
 
     @property
     def belief(self) -> Float[Any, "S U"]:
         """b(s, u), of the pair of now."""
         return self.moments.belief
+
+    @property
+    def spent_bits(self) -> Scalar:
+        """The information spent in the window that ends with this step."""
+        return self.recent.sum()
 
     @property
     def open_moments(self) -> Scalar:
@@ -56,30 +62,30 @@ class OngoingRules(abc.ABC):
     channel: Any
     chain: Chain
     slots: int
+    window: int
     bound: Bound
     enforcement: Enforcement
     objective: Objective
 
     def begin(self) -> OngoingState:
         """Before the first step."""
-        zero = 0.0 * self.prior.sum()
-        return self.public(first_moment(self.prior, self.slots), zero, zero.astype(int))
+        xp = self.prior.__array_namespace__()
+        return self.public(first_moment(self.prior, self.slots), xp.zeros(max(self.window - 1, 0)), xp.asarray(0))
 
-    def public(self, moments: Moments, spent_bits: Any, step: Any) -> OngoingState:
+    def public(self, moments: Moments, recent: Float[Any, " W"], step: Any) -> OngoingState:
         """The public state at some moments: kernels, and which sensors may speak."""
-        value, limits = row_values(self.chain, moments)
-        headroom = (limits - value).min()
-        readings, kernels = Joint(moments.belief, self.channel), None
-        holds = all_retired(moments)
+        readings, spent, kernels = Joint(moments.belief, self.channel), recent.sum(), None
         if self.enforcement.replaces:
             rows = rows_of(self.chain, moments, self.channel)
             kernels = self.enforcement.kernels(Safety(readings, rows))
+            headroom = (rows.limits - rows.value).min()
             # Where a row has no way left to its limit, not even merging everything keeps to theta.
-            holds = holds & (rows.value < rows.theta).all()
-        prospect = ExactProspect(readings, spent_bits, kernels)
-        sensors = self.enforcement.allowed(self.bound, prospect) & holds
+            holds = all_retired(moments) & (rows.value < rows.theta).all()
+        else:
+            headroom, holds = 1 - self.bound.used(Known(self.prior, moments.belief, spent)), step >= 0
+        sensors = self.enforcement.allowed(self.bound, ExactProspect(readings, spent, kernels)) & holds
         allowed = sensors.__array_namespace__().concatenate([sensors, sensors[:1] | True])
-        return OngoingState(moments, allowed, kernels, headroom, spent_bits, step)
+        return OngoingState(moments, allowed, kernels, headroom, recent, step)
 
     def prospect(self, public: OngoingState) -> ExactProspect:
         """What one release of each sensor would tell of the present."""
@@ -93,9 +99,13 @@ class OngoingRules(abc.ABC):
         """The moments after a symbol was sent, before time passes; and whether the model calls it possible."""
         return correct(public.moments, self.emissions(public)[sensor, :, :, symbol])
 
-    def later(self, moments: Moments, spent_bits: Any, step: Any) -> OngoingState:
-        """The public state one step of time later."""
-        return self.public(pass_time(self.chain, moments), spent_bits, step + 1)
+    def later(self, public: OngoingState, moments: Moments, bits: Any) -> OngoingState:
+        """The public state one step of time later, given the moments after what was sent and the bits of that."""
+        recent = public.recent
+        if len(recent):
+            xp = recent.__array_namespace__()
+            recent = xp.concatenate([recent[1:], xp.asarray(bits, float)[None]])
+        return self.public(pass_time(self.chain, moments), recent, public.step + 1)
 
     def error_cost(self, belief: Inexact[Any, "*N S U"]) -> Inexact[Any, "*N"]:
         """lambda (1 - max_u b(u)): what not knowing U costs in one step."""
@@ -103,9 +113,9 @@ class OngoingRules(abc.ABC):
 
 
 def chain_and_slots(task: Monitoring) -> tuple[Chain, int]:
-    """What the guard of this task goes by. Without a bound there is nothing to look ahead or back for."""
+    """What the guard of this task goes by. Where nothing is replaced there is nothing to look ahead or back for."""
     model, secrets = task.model, len(task.model.secrets)
-    if not task.bound.crossable:
+    if not task.enforcement.replaces:
         return present_only(model, np.ones(secrets)), 0
     chain = chain_of(model, np.asarray(task.bound.secret_limits(secrets), float))
     return chain, task.slots if task.slots and model.secret_moves else slots_of(model, chain)
@@ -118,3 +128,4 @@ class MonitoringRules(OngoingRules):
         self.prior, self.channel = task.model.prior, task.model.channel
         self.chain, self.slots = chain_and_slots(task)
         self.bound, self.enforcement, self.objective = task.bound, task.enforcement, task.objective
+        self.window = task.window or 0

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from reticent.guard.ongoing import OngoingState
 from reticent.policy.features import features
 from reticent.policy.network import Network
 from reticent.policy.ongoing_features import ongoing_features, ongoing_seen
@@ -41,7 +40,7 @@ class OngoingFeatures(eqx.Module):
     process: OngoingProcess
     inputs: Inputs = eqx.field(static=True)
 
-    def __call__(self, public: OngoingState) -> Float[Array, " F"]:
+    def __call__(self, public: Public) -> Float[Array, " F"]:
         return ongoing_features(self.process, self.inputs, public)
 
     @property

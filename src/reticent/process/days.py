@@ -21,7 +21,7 @@ class Day(eqx.Module):
     """Each step T of some days N, [N T].
 
     `likelihood` is that of what was sent, q(y | a, ., .), and one everywhere in silence. `locked`: no sensor was
-    allowed. `headroom`, `open_moments` and `spent_bits` are those before the step.
+    allowed. `bits` is I(S_t; Y_t) of what was sent, `headroom` and `open_moments` are those before the step.
     """
 
     action: Int[Any, "*N"]
@@ -33,7 +33,7 @@ class Day(eqx.Module):
     useful: Int[Any, "*N"]
     headroom: Float[Any, "*N"]
     open_moments: Float[Any, "*N"]
-    spent_bits: Float[Any, "*N"]
+    bits: Float[Any, "*N"]
     refusal: Refusal
 
 
@@ -79,6 +79,6 @@ def _step(process: OngoingProcess, act: Act, act_key: PRNGKey, step_key: PRNGKey
         useful=state.useful,
         headroom=public.headroom,
         open_moments=jnp.asarray(public.open_moments, float),
-        spent_bits=public.spent_bits,
+        bits=jnp.where(sent, process.prospect(public).bits_of(sensor), 0.0),
         refusal=refusal,
     )

@@ -54,6 +54,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
     horizon: Index
     first: OngoingState
     slots: int = eqx.field(static=True)
+    window: int = eqx.field(static=True)
     _task: Kept = eqx.field(static=True)
 
     def __init__(self, task: Monitoring, chain: Chain | None = None, slots: int | None = None) -> None:
@@ -61,7 +62,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
         self.filter = ExactFilter(jnp.asarray(task.model.prior), jnp.asarray(task.model.channel))
         self.source = FromModel()
         self.chain = jax.tree.map(jnp.asarray, whole if chain is None else chain)
-        self.slots = enough if slots is None else slots
+        self.slots, self.window = enough if slots is None else slots, task.window or 0
         self.bound, self.enforcement = with_leaves(task.bound), with_leaves(task.enforcement)
         self.objective, self.horizon = with_leaves(task.objective), jnp.asarray(task.horizon)
         self._task = Kept(task)
@@ -123,7 +124,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
         speaks = (action < self.sensors) & possible
         moments = jax.tree.map(lambda new, old: jnp.where(speaks, new, old), told, before.moments)
         bits = jnp.where(speaks, self.prospect(before).bits_of(sensor), 0.0)
-        after = self.later(moments, before.spent_bits + bits, before.step)
+        after = self.later(before, moments, bits)
         no = jnp.zeros((), bool)
         return Transition(
             state=State(after, after.belief, state.step + 1, self._moved(move_key, state.hidden)),
