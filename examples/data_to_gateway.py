@@ -11,9 +11,8 @@ rng = np.random.default_rng(0)
 who, sits, smokes = (np.repeat(labels, 100) for labels in np.indices((3, 2, 2)).reshape(3, -1))
 table = pl.DataFrame({"who": who, "t": np.arange(1200.0), "sits": sits, "smokes": smokes})
 table = table.with_columns(arm=rng.normal(2 * sits + smokes), leg=rng.normal(sits + 2 * smokes))
-labels = {"useful": "sits", "secret": "smokes"}
-# In the table they change, from one task of a protocol to the next; during an episode they stay.
-model = rt.fit(table, "who", "t", ["arm", "leg"], **labels, codes=6, static=True)
+# In the table labels change, from one task of a protocol to the next; during an episode they stay.
+model = rt.fit(table, "who", "t", ["arm", "leg"], useful="sits", secret="smokes", codes=6, static=True)
 print(f"Calibration error on people left out: {model.fitted['tempering']['calibration_error']:.3f}")
 task = rt.Task(model, rt.Confidence(0.7), enforcement=rt.Coarsen(), horizon=20)
 rt.solve(task, "ppo", steps=200_000).save("wearable.safetensors")

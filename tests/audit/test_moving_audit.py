@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
@@ -12,10 +13,17 @@ from reticent.audit.justified import justified
 from reticent.audit.look_back import RefittedHmm, Smoother
 from reticent.audit.measures import Resampler
 from reticent.audit.moving_audit import HINDSIGHT, audit_moving
+from reticent.audit.moving_traces import MovingTraces
 from reticent.audit.trace_files import MovingTraceFile, read_any_traces, read_traces
+from reticent.audit.traces import Names
 from reticent.audit.trial import AuditOptions
 from reticent.audit.verdict import NOT_REFUTED, Outcome
 from reticent.errors import InputError
+from reticent.policy.policy import NEVER, RandomSensor
+from reticent.problem.bound import Confidence
+from reticent.problem.monitoring import Monitoring
+from reticent.process.days import play_days
+from reticent.process.ongoing import OngoingProcess
 from tests.lives import MODEL, played, table_of
 
 QUICK = AuditOptions(quick=True)
@@ -49,7 +57,7 @@ def test_the_verdict_tells_hindsight_from_the_moment():
 def test_a_bound_that_holds_and_who_tried(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr("reticent.audit.measures.MOST_DRAWS", 1000)
-    above = audit_moving(TRACES, MODEL, 0.99, QUICK)
+    above = audit_moving(played(12, 60), MODEL, 0.99, QUICK)
     assert checks(above) == {HINDSIGHT: True, NOT_REFUTED: True}
     assert [attack.attacker for attack in above.attacks] == [
         *("smoother with the model", "refitted HMM", "boosted trees on windows")
@@ -90,6 +98,33 @@ def test_accuracy_is_told_over_time():
     assert list(by_step) == [19, 38, 57, 75, 94, 113, 132, 150]
     assert by_step[57] > 0.99
     assert by_step[150] < 0.8
+
+
+def days_of(process: OngoingProcess, days: int) -> MovingTraces:
+    """What was released on some days, each of another person; of symbols only the likelihoods."""
+    day = play_days(process, RandomSensor(jnp.asarray(NEVER)).act, days, 0)
+    sent, episode = day.sent.reshape(-1), np.repeat(np.arange(days), day.secret.shape[1])
+    return MovingTraces(
+        sensor=np.where(sent, day.action.reshape(-1), -1),
+        symbol=np.where(sent, 0, -1),
+        episode=episode,
+        person=episode,
+        secret=day.secret.reshape(-1),
+        useful=day.useful.reshape(-1),
+        names=Names(MODEL.sensors, ("something",), MODEL.secrets, MODEL.useful),
+        likelihood=day.likelihood.reshape(-1, *MODEL.prior.shape),
+    )
+
+
+@pytest.mark.slow
+def test_a_guard_of_the_present_alone_fails_in_hindsight_and_the_whole_one_does_not():
+    task = Monitoring(MODEL, Confidence(0.7), horizon=200)
+    whole = audit_moving(days_of(OngoingProcess(task), 40), MODEL, 0.7, QUICK)
+    present = audit_moving(days_of(OngoingProcess.keeping_the_present_only(task), 40), MODEL, 0.7, QUICK)
+    assert (checks(whole)[HINDSIGHT], checks(present)[HINDSIGHT]) == (True, False)
+    # Of the guard of the present the belief at the time is below the bound all the same.
+    sentence = next(check.sentence for check in present.checks if check.name == HINDSIGHT)
+    assert float(sentence.partition("it was ")[2].partition(" at most")[0]) < 0.7
 
 
 def test_one_label_value_or_one_person_is_refused():
@@ -170,7 +205,7 @@ def test_what_is_no_row_a_step_is_refused(tmp_path, change, sentence):
 
 
 def test_long_lives_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr("reticent.audit.trace_files.MOST_NUMBERS", 150 * 16 * 8)
+    monkeypatch.setattr("reticent.audit.trace_scan.MOST_NUMBERS", 150 * 16 * 8)
     table_of(TRACES).write_parquet(tmp_path / "t.parquet")
     file = read_any_traces(tmp_path / "t.parquet", 100)
     assert "About 8 of 16 episodes were drawn at random." in file.notes

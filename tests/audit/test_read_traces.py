@@ -176,8 +176,8 @@ def test_labels_of_which_no_episode_was_drawn_are_told(tmp_path):
 
 
 def test_wide_readings_take_room_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("reticent.audit.trace_files.MOST_NUMBERS", 2**16)
-    monkeypatch.setattr("reticent.audit.trace_files.FEWEST_EPISODES", 10)
+    monkeypatch.setattr("reticent.audit.trace_scan.MOST_NUMBERS", 2**16)
+    monkeypatch.setattr("reticent.audit.trace_scan.FEWEST_EPISODES", 10)
     path, count = tmp_path / "wide.parquet", 1000
 
     def write(width, steps):

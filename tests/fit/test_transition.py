@@ -28,7 +28,7 @@ EVEN = np.full((2, 2), 0.25)
 
 
 def lives_of(pairs, person=None, trajectory=None) -> Trajectories:
-    pairs = np.asarray(pairs)
+    pairs = np.asarray(pairs, int)
     none = np.zeros(len(pairs), int)
     return Trajectories(
         codes=none[:, None],
@@ -119,6 +119,19 @@ def test_the_chain_is_found_again_and_stored():
     assert model.fitted["tempering"]["calibration_error"] < 0.05
     again = Model.from_json(model.to_json())
     assert np.array_equal(again.dynamics, model.transition)
+
+
+def test_somebody_recorded_too_briefly_to_move_is_still_counted():
+    # The last person has one reading in each stretch: no trajectory, but readings that the channel counts.
+    brief = np.flatnonzero(RECORDED.person == 2)[::40]
+    rows = np.concatenate([np.flatnonzero(RECORDED.person < 2), brief])
+    arrays = {name: value[rows] for name, value in vars(RECORDED).items() if isinstance(value, np.ndarray)}
+    arrays["stretch"] = np.where(arrays["person"] == 2, 10 + np.arange(len(rows)), arrays["stretch"])
+    model = fit_model(Readings(**{**vars(RECORDED), **arrays}), codes=2)
+    assert np.allclose(model.dynamics, CHAIN, atol=0.03)
+    # Of nobody at all, the chain is the mean of the prior.
+    stays = np.diagonal(fit_transition(lives_of([]), EVEN).reshape(4, 4))
+    assert stays == pytest.approx(np.full(4, STAYED / (STAYED + MOVED)))
 
 
 def test_two_seconds_are_two_steps():

@@ -112,34 +112,36 @@ def chosen_tempering(
 
     Where the pair moves, `lives` says how, and beliefs are judged over hours of steps in place of a few readings.
     """
-    rng = np.random.default_rng(seed)
-    options = STATIC if lives is None else MOVING
+    options, rng = STATIC if lives is None else MOVING, np.random.default_rng(seed)
     losses, confidences, rights = [], [], []
-    people = np.unique(recorded.person).tolist()
-    for person in people:
-        rest, own = [other for other in people if other != person], recorded.person == person
-        channel = counted(recorded.of(rest), codes[~own], owned)
+    # Somebody whose stretches are all too short for a trajectory judges nothing.
+    for person in np.unique((recorded if lives is None else lives).person).tolist():
+        own = recorded.person == person
+        others = recorded.of(np.unique(recorded.person[~own]).tolist())
+        channel = counted(others, codes[~own], owned)
         if lives is None:
             transition, judged = None, _random_releases(recorded.of([person]), codes[own], prior, rng)
         else:
-            transition, judged = fit_transition(lives.of(rest), prior), _random_stretches(lives.of([person]), rng)
-        loss, confidence, right = zip(
-            *(_judge(prior, option.applied(channel, prior), transition, judged) for option in options), strict=True
-        )
-        for found, column in ((loss, losses), (confidence, confidences), (right, rights)):
-            column.append(found)
+            transition = fit_transition(lives.of(np.unique(others.person).tolist()), prior)
+            judged = _random_stretches(lives.of([person]), rng)
+        found = [_judge(prior, option.applied(channel, prior), transition, judged) for option in options]
+        for each, column in zip(zip(*found, strict=True), (losses, confidences, rights), strict=True):
+            column.append(each)
     # All left-out people together: one person's secret is often the same all along, so that one cannot be calibrated.
-    loss = np.mean(losses, 0)
     error = [calibration_error(*pair) for pair in zip(*(_pooled(x) for x in (confidences, rights)), strict=True)]
-    # The first option trusts the counts as they are.
-    best, plain = int(loss.argmin()), 0
+    return _best(options, np.mean(losses, 0), error)
+
+
+def _best(options: list[Option], loss: Float[np.ndarray, " O"], error: list[float]) -> Tempering:
+    """The option of the lowest loss, beside the first one, which trusts the counts as they are."""
+    best = int(loss.argmin())
     return Tempering(
         power=options[best].power,
         clip=options[best].clip,
         loss=float(loss[best]),
         calibration_error=error[best],
-        plain_loss=float(loss[plain]),
-        plain_calibration_error=error[plain],
+        plain_loss=float(loss[0]),
+        plain_calibration_error=error[0],
         secret_power=options[best].secret_power,
     )
 

@@ -29,7 +29,7 @@ def fit_transition(lives: Trajectories, prior: Float[np.ndarray, "S U"]) -> Floa
     """The transition of these people. A pair that the prior excludes is left at once, as the prior has it."""
     own = moves(lives)
     each = own.sum((1, 2), keepdims=True)
-    counts = (own * each.mean() / np.maximum(each, 1)).sum(0)
+    counts = (own * each.sum() / np.maximum(len(own) * each, 1)).sum(0)
     possible = prior.reshape(-1) > 0
     others = np.outer(possible, possible) & ~np.eye(prior.size, dtype=bool)
     counts = counts + STAYED * np.diag(possible) + MOVED * others / max(possible.sum() - 1, 1)
