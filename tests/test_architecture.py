@@ -63,6 +63,7 @@ def test_arrows(path):
         "reticent.policy.store",
         "reticent.problem.task",
         "reticent.solve.lattice",
+        "reticent.guard.ongoing",
         "reticent.guard.rules",
         "reticent.policy.value",
         "reticent.gateway.runtime",
