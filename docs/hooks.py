@@ -33,7 +33,7 @@ def command_line() -> str:
 
 
 def _help(name: str) -> str:
-    wide = {**os.environ, "COLUMNS": "96", "NO_COLOR": "1"}
+    wide = {**os.environ, "COLUMNS": "84", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "reticent", name, "--help"]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=wide).stdout.strip()
 

@@ -74,6 +74,7 @@ def test_lines_where_there_is_no_terminal(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
+        "2 cells; a line for each when it is done.",
         "kept  1 of 2: L_B 0.8, penalty, PPO, seed 0: cost 9.00",
         "done  2 of 2: L_B 0.9, penalty, PPO, seed 0: cost 8.25; 0 running, 0 s left",
     ]

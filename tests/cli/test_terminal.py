@@ -1,5 +1,7 @@
 """Progress where output is not a terminal: lines, with the time that is left."""
 
+import time
+
 import pytest
 
 from reticent.cli import terminal
@@ -37,3 +39,12 @@ def test_work_is_shown_every_other_second_at_most(clock, capsys):
     assert lines[0] == "    0 s  compiling"
     assert lines[-1] == "    8 s  Training, cost 20: 800 of 1,000, about 2 s left"
     assert len(lines) == 5
+
+
+def test_what_came_too_early_is_said_a_little_later_unless_there_is_something_newer(capsys):
+    with terminal.stages("reading", between=0.2) as tell:
+        tell("dropped")
+        tell("a long one")
+        time.sleep(0.6)
+    said = [line.partition("s  ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["reading", "a long one"]

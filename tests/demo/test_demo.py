@@ -28,6 +28,7 @@ def test_what_ships_is_of_people_whom_the_model_was_not_fitted_to_and_names_its_
     assert model.fitted is not None
     recorded = people(model)
     assert recorded.people == LEFT_OUT
+    assert model.fitted is not None
     assert not set(recorded.people) & set(model.fitted["people"])
     # Each of three people did each of four activities for five minutes.
     assert len(recorded.values) == 3 * 4 * 300

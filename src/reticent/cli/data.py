@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from reticent.cli.terminal import stages
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ class Data:
         """Load and print."""
         from reticent.data.load import load
 
-        recorded = load(source_of(self.name, self.where))
+        source = source_of(self.name, self.where)
+        with stages("reading the recordings"):
+            recorded = load(source)
         if self.json:
             print(json.dumps(_summary(recorded)))
         else:

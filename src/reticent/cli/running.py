@@ -52,6 +52,7 @@ def shown(cells: "Sequence[Cell]") -> Iterator[Callable[["Event"], None]]:
         with Live(board.table(screen.height), console=screen, refresh_per_second=2) as live, _heard(board):
             yield lambda event: live.update(board.tell(event).table(screen.height))
     else:
+        _say(f"{len(cells)} cells; a line for each when it is done.", screen.print)
         yield lambda event: _say(board.tell(event).line(event), screen.print)
 
 

@@ -3,6 +3,7 @@
 import logging
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,20 +77,33 @@ def stages(first: str, between: float = SECONDS_BETWEEN_LINES) -> Iterator[Calla
     one every few seconds at most."""
     screen, started = console(), time.monotonic()
     if screen.is_terminal:
-        with screen.status(f"{first} ...") as status:
+        with screen.status(f"{_capital(first)} ...") as status:
             yield lambda what: status.update(f"{_capital(what)} ...")
         return
-    last = -math.inf
+    last, waiting = -math.inf, threading.Timer(0.0, print)
+
+    def line(what: str) -> None:
+        nonlocal last
+        last = time.monotonic()
+        print(f"{last - started:5.0f} s  {what}", file=sys.stderr, flush=True)
 
     def tell(what: str) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if not _quiet and now - last >= between:
-            print(f"{now - started:5.0f} s  {what}", file=sys.stderr, flush=True)
-            last = now
+        nonlocal waiting
+        waiting.cancel()
+        if _quiet:
+            return
+        if (early := between - (time.monotonic() - last)) <= 0:
+            return line(what)
+        # Said a little later, unless there is something newer to say by then.
+        waiting = threading.Timer(early, line, [what])
+        waiting.daemon = True
+        waiting.start()
 
     tell(first)
-    yield tell
+    try:
+        yield tell
+    finally:
+        waiting.cancel()
 
 
 @contextmanager
