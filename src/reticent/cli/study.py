@@ -138,6 +138,7 @@ def _study(
         print(json.dumps({**record, "seconds": seconds}))
     else:
         _print_recordings(out) if problem else _print_synthetic(out)
+        _print_verdicts(out)
         print(f"Report: {page.resolve()} ({seconds:.0f} s)")
 
 
@@ -166,6 +167,15 @@ def _print_synthetic(out: Path) -> None:
     print("over: episodes that ever crossed the bound.")
     for name, promised in results.promises.items():
         print(f"{name}: {promised}.")
+
+
+def _print_verdicts(out: Path) -> None:
+    """What a study to the letter says of each claim of the paper, one word first."""
+    from reticent.report.paper.studies import found
+    from reticent.report.results import read_results
+
+    for claim, letter, corrected in found(read_results(out).rows):
+        print(f"{letter.word} to the letter, {corrected.word} corrected: {claim.says}")
 
 
 def _print_table(title: str, headings: list[str], words: int, rows: list[list[str]]) -> None:

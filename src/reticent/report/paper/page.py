@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reticent.report.paper.claims import UNCHECKED, Claim, Finding, Version
+from reticent.report.paper.claims import UNCHECKED, Claim, Finding, verdicts
 from reticent.report.paper.printed import POLICIES, TABLE, impossible_cells, possible, shares_exist
 from reticent.report.paper.studies import RECORDED_CLAIMS, SYNTHETIC_CLAIMS
 
@@ -106,10 +106,9 @@ def page(studies: Sequence[Study], shown: Demonstrations, left_open: Sequence[Op
 
 
 def _study(study: Study) -> str:
-    versions = [Version.of(study.rows, name) for name in ("letter", "corrected")]
     came = study.came or f"Not run yet: `{study.command}`."
     lines = ["| letter | corrected | claim | the paper prints | letter | corrected |", "|---|---|---|---|---|---|"]
-    lines += [_verdict(claim, *(claim.finding(version) for version in versions)) for claim in study.claims]
+    lines += [_verdict(*each) for each in verdicts(study.rows, study.claims)]
     return "\n".join([f"## {study.name}\n", f"{study.problem}\n", f"{came}\n", *lines, "", *_numbers(study)])
 
 
