@@ -269,9 +269,7 @@ def test_the_letter_from_files_to_page_beside_the_corrected_study(recordings, tm
     silent = rows.filter(pl.col("policy") == "letter: belief-PDRP", pl.col("limit") == 0.5)
     assert silent["releases"].item() == 0
     assert rows.filter(pl.col("policy") == "randomised response")["variant"].item().startswith("epsilon ")
-    # Above a bound that charges only for going on, the episode goes on: nothing masks, nothing ends.
-    over = rows.filter(pl.col("policy") == "letter: MI-PDRP", pl.col("limit") == 0.5)
-    assert over["violation_rate"].item() > 0
+    assert set(rows.filter(pl.col("policy") == "letter: MI-PDRP")["promise"]) == {"none"}
     assert rows.filter(pl.col("policy") == "MI-PDRP")["violation_rate"].item() == 0
     page = write_report(out).read_text()
     assert "all readings; the last 2 (to the letter)" in page

@@ -85,9 +85,12 @@ class Reproduce:
             if self.draws is not None or self.z_range is not None:
                 raise InputError("--draws and --z-range are of the synthetic problem; recordings are what they are.")
         elif self.look_back is not None or self.where != Where() or self.what != What():
-            raise InputError("The synthetic study reads no recordings; for a quick one, run `reticent demo`.")
+            raise InputError("The synthetic study reads no recordings: leave out what is said of them.")
         elif self.quick and not self.to_the_letter:
-            raise InputError("For a quick synthetic study, run `reticent demo`, or add --to-the-letter.")
+            raise InputError(
+                "The synthetic study reads no recordings, so it has no quick setting of theirs: run `reticent demo`, or "
+                "add --to-the-letter."
+            )
 
     @property
     def _spec(self) -> str:
