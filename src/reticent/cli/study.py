@@ -88,8 +88,8 @@ class Reproduce:
             raise InputError("The synthetic study reads no recordings: leave out what is said of them.")
         elif self.quick and not self.to_the_letter:
             raise InputError(
-                "The synthetic study reads no recordings, so it has no quick setting of theirs: run `reticent demo`, or "
-                "add --to-the-letter."
+                "The synthetic study reads no recordings and has no such quick setting: run `reticent demo`, or add "
+                "--to-the-letter."
             )
 
     @property
