@@ -177,8 +177,8 @@ def _printed_table() -> str:
         ):
             if not shares_exist([(overall, each) for overall, each in pairs if possible(overall, each)]):
                 lines.append(
-                    f"- The accuracies of {policy} on {name} that are possible one by one cannot all be of the same test "
-                    "data: no shares of the three values give every one of them."
+                    f"- The accuracies of {policy} on {name} that are possible one by one cannot all be of the same "
+                    "test data: no shares of the three values give every one of them."
                 )
     best = {bound: max((x for x in TABLE if x.bound == bound), key=lambda x: x.gap) for bound in POLICIES}
     gaps = ", ".join(f"{POLICIES[line.bound]} {line.gap:.1f} at {line.limit:g}" for line in best.values())
