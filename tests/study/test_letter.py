@@ -55,9 +55,9 @@ def test_the_letter_is_the_papers_agent_and_cost_beside_the_corrected_ones():
         ("confidence", "penalty", "ppo"),
         ("information", "mask", "ppo"),
     }
-    # Five draws of the problem and three seeds of the paper's agent, under the same thirteen bounds.
+    # Five draws of the problem, and two more seeds of the paper's agent on the first, under the same thirteen bounds.
     assert len({c.problem.digest for c in cells}) == 5
-    assert len(cells) == 5 * (13 * 3 + 13 + 1)
+    assert len(cells) == 5 * (13 + 13 + 1) + 2 * 13
     limits = {c.setting.bound.number for c in cells if c.setting.bound.on_spending}
     assert max(limits) > 1.585 > min(limits)
 
@@ -171,7 +171,7 @@ def test_the_page_of_the_letter_shows_both_and_bands_over_draws(tmp_path, monkey
     charts = json.loads(next(line for line in page.splitlines() if line.startswith("const charts"))[15:-1])
     datasets = charts["letter_confidence_time"]["datasets"].values()
     [data] = [rows for rows in datasets if rows[0]["measure"] == "releases"]
-    assert {(row["low"], row["mean"], row["high"], row["seeds"]) for row in data} == {(1.0, 3.0, 5.0, 5)}
+    assert {(row["low"], row["mean"], row["high"], row["seeds"]) for row in data} == {(1.0, 3.0, 5.0, 7)}
     assert read_results(tmp_path).rows["draw"].n_unique() == 5
     # Made-up numbers are the same at every bound: nothing rises, and half of the episodes cross it.
     assert page.count("<td>undecided</td><td>undecided</td>") >= 4
