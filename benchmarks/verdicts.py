@@ -20,15 +20,13 @@ STUDIES = (
 def verdicts() -> str:
     """The page."""
     studies = [_study(*each) for each in STUDIES]
-    made = _saved("paper-signs")
-    signs = (
-        Demonstration()
-        if made is None
-        else Demonstration(" ".join([_came(made), *made["notes"]]), tuple(made["numbers"]))
-    )
-    made = _saved("paper-z-range")
-    ranges = Demonstration() if made is None else Demonstration(_came(made), tuple(made["numbers"]))
-    return page(studies, Demonstrations(signs, ranges), [_open(each) for each in left_open()])
+    shown = Demonstrations(_demonstration("paper-signs"), _demonstration("paper-z-range"))
+    return page(studies, shown, [_open(each) for each in left_open()])
+
+
+def _demonstration(name: str) -> Demonstration:
+    made = _saved(name)
+    return Demonstration() if made is None else Demonstration(_came(made), tuple(made["numbers"]))
 
 
 def _study(name: str, title: str, data: str, problem: str) -> Study:

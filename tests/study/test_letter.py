@@ -6,11 +6,12 @@ from dataclasses import asdict, replace
 import polars as pl
 import pytest
 
-from reticent.cli.study import Reproduce
+from reticent.cli.study import Reproduce, _print_verdicts
 from reticent.errors import InputError
 from reticent.problem.enforcement import PaperCost
 from reticent.problem.synthetic import Z_RANGE, synthetic, two_binary_sensors
 from reticent.report.figures import over_seeds
+from reticent.report.paper.studies import SYNTHETIC_CLAIMS, found
 from reticent.report.results import read_results
 from reticent.report.tables import summary
 from reticent.report.write import write_report
@@ -54,9 +55,9 @@ def test_the_letter_is_the_papers_agent_and_cost_beside_the_corrected_ones():
         ("confidence", "penalty", "ppo"),
         ("information", "mask", "ppo"),
     }
-    # Five draws of the problem and three seeds of the paper's agent, under the same thirteen bounds.
+    # Five draws of the problem, and two more seeds of the paper's agent on the first, under the same thirteen bounds.
     assert len({c.problem.digest for c in cells}) == 5
-    assert len(cells) == 5 * (13 * 3 + 13 + 1)
+    assert len(cells) == 5 * (13 + 13 + 1) + 2 * 13
     limits = {c.setting.bound.number for c in cells if c.setting.bound.on_spending}
     assert max(limits) > 1.585 > min(limits)
 
@@ -157,7 +158,7 @@ def test_options_that_do_not_go_together_are_refused(command, sentence):
         command._check()
 
 
-def test_the_page_of_the_letter_shows_both_and_bands_over_draws(tmp_path, monkeypatch):
+def test_the_page_of_the_letter_shows_both_and_bands_over_draws(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("reticent.report.write.save_figures", lambda *_: None)
     study = plan(read_spec(LETTER, given={"seeds": 1, "steps": 100, "episodes": 64}))
     prepare(study, tmp_path)
@@ -170,14 +171,22 @@ def test_the_page_of_the_letter_shows_both_and_bands_over_draws(tmp_path, monkey
     charts = json.loads(next(line for line in page.splitlines() if line.startswith("const charts"))[15:-1])
     datasets = charts["letter_confidence_time"]["datasets"].values()
     [data] = [rows for rows in datasets if rows[0]["measure"] == "releases"]
-    assert {(row["low"], row["mean"], row["high"], row["seeds"]) for row in data} == {(1.0, 3.0, 5.0, 5)}
+    assert {(row["low"], row["mean"], row["high"], row["seeds"]) for row in data} == {(1.0, 3.0, 5.0, 7)}
     assert read_results(tmp_path).rows["draw"].n_unique() == 5
+    # Made-up numbers are the same at every bound: nothing rises, and half of the episodes cross it.
+    assert page.count("<td>undecided</td><td>undecided</td>") >= 4
+    assert "<td>contradicted</td><td>contradicted</td><td>the confidence in S stays below" in page
+    _print_verdicts(tmp_path)
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(SYNTHETIC_CLAIMS)
+    assert "undecided to the letter, undecided corrected: τ of π_B rises as L_B is relaxed" in said
 
 
 def test_a_study_without_the_letter_has_no_figures_of_it():
     cells = finite(plan(replace(read_spec(SHIPPED / "demo.toml"))))
     assert {cell.problem.draw for cell in cells} == {0}
     assert "paper" not in {cell.setting.enforcement.name for cell in cells}
+    assert found(pl.DataFrame([made_up(cell) for cell in cells])) == []
 
 
 def test_every_draw_counts_alike_however_many_seeds_it_has():

@@ -203,3 +203,82 @@ def test_the_study_from_files_to_page(study, tmp_path):
     again = [event for event in run_study(study, out, on_all_cores) if isinstance(event, Done)]
     assert len(again) == 15
     assert all(event.kept for event in again)
+
+
+LETTER = """page = "recordings"
+steps = 1_000
+episodes = 300
+seeds = 1
+[choices]
+entropy = 0.2
+[[grid]]
+unbounded = true
+methods = ["no protection"]
+as_printed = true
+[[grid]]
+confidence = [0.5, 0.8]
+information = [0.5, 2.0]
+enforce = ["paper"]
+methods = ["a2c"]
+as_printed = true
+[[grid]]
+confidence = [0.8]
+information = [0.5]
+methods = ["ppo"]
+[[grid]]
+confidence = [0.8]
+methods = ["randomised response"]
+"""
+
+
+def letter_of(recordings, folder):
+    (folder / "letter.toml").write_text(LETTER)
+    return plan(read_spec(folder / "letter.toml", recordings))
+
+
+def test_to_the_letter_readings_and_belief_are_the_papers_and_the_rest_stays(recordings, tmp_path):
+    study = letter_of(recordings, tmp_path)
+    rows = [cell.identity() for cell in of_table(study, "results")]
+    printed = [row for row in rows if row["as_printed"]]
+    assert {(row["problem"], row["reading"], row["belief_sees"]) for row in printed} == {
+        ("table, as printed", "one sample", "the last 2")
+    }
+    assert {(row["bound"], row["enforcement"], row["method"]) for row in printed} == {
+        ("unbounded", "penalty", "no protection"),
+        ("confidence", "paper", "a2c"),
+        ("information", "paper", "a2c"),
+    }
+    assert {row["belief_sees"] for row in rows if not row["as_printed"]} == {"all readings"}
+    # Each learns for itself, in a folder of its own.
+    learning = of_table(study, "learned")
+    assert len({cell.folder(tmp_path) for cell in learning}) == len(learning) == 2
+    # An update of the paper's agent has 128 environments and four steps; the belief is all that it sees.
+    agents = [cell for cell in of_table(study, "results") if cell.setting.method.name == "a2c"]
+    assert {cell.steps for cell in agents} == {1_024}
+    recipe = agents[0].setting.method.recipe_on_recordings
+    assert (recipe.inputs, recipe.entropy, recipe.greedy) == ("belief", 0.2, False)
+
+
+@pytest.mark.slow
+def test_the_letter_from_files_to_page_beside_the_corrected_study(recordings, tmp_path):
+    study, out = letter_of(recordings, tmp_path), tmp_path / "out"
+    prepare(study, out)
+    told = [event for event in run_study(study, out, on_all_cores) if isinstance(event, Done)]
+    assert len(told) == 2 + 8 + 8
+    rows = recordings_rows(read_results(out))
+    silent = rows.filter(pl.col("policy") == "letter: belief-PDRP", pl.col("limit") == 0.5)
+    assert silent["releases"].item() == 0
+    assert rows.filter(pl.col("policy") == "randomised response")["variant"].item().startswith("epsilon ")
+    assert set(rows.filter(pl.col("policy") == "letter: MI-PDRP")["promise"]) == {"none"}
+    assert rows.filter(pl.col("policy") == "MI-PDRP")["violation_rate"].item() == 0
+    page = write_report(out).read_text()
+    assert "all readings; the last 2 (to the letter)" in page
+    assert page.count("<figure>") == 9
+    assert {row[0] for row in recordings_table(rows)} == {
+        "letter: unprotected",
+        "letter: belief-PDRP",
+        "letter: MI-PDRP",
+        "belief-PDRP",
+        "MI-PDRP",
+        "randomised response",
+    }

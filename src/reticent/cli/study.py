@@ -32,8 +32,8 @@ class Reproduce:
     """Folder for the report, figures and results; finished parts found there are not run again. By default
     reticent-STUDY."""
     seeds: int | None = None
-    """Training runs per bound, by default 3; on recordings, rotations of who is measured, by default until everybody
-    was."""
+    """Training runs per bound, by default 3 (to the letter on the first draw, 1 on the others); on recordings, rotations
+    of who is measured, by default until everybody was."""
     steps: int | None = None
     """Environment steps per training run; by default 1,000,000, on recordings 200,000."""
     episodes: int | None = None
@@ -70,9 +70,7 @@ class Reproduce:
             if self.draws is not None or self.z_range is not None:
                 raise InputError("--draws and --z-range are of the synthetic problem; recordings are what they are.")
         elif self.look_back is not None or self.where != Where() or self.what != What():
-            raise InputError(
-                "The synthetic study reads no recordings: leave out --look-back and what describes recordings."
-            )
+            raise InputError("The synthetic study reads no recordings: leave out what is said of them.")
 
     @property
     def _spec(self) -> str:
@@ -123,6 +121,7 @@ def run_shipped(
         print(json.dumps({**record, "seconds": seconds}))
     else:
         _print_recordings(out) if problem else _print_synthetic(out)
+        _print_verdicts(out)
         print(f"Report: {page.resolve()} ({seconds:.0f} s)")
 
 
@@ -151,6 +150,15 @@ def _print_synthetic(out: Path) -> None:
     print("over: episodes that ever crossed the bound.")
     for name, promised in results.promises.items():
         print(f"{name}: {promised}.")
+
+
+def _print_verdicts(out: Path) -> None:
+    """What a study to the letter says of each claim of the paper, one word first."""
+    from reticent.report.paper.studies import found
+    from reticent.report.results import read_results
+
+    for claim, letter, corrected in found(read_results(out).rows):
+        print(f"{letter.word} to the letter, {corrected.word} corrected: {claim.says}")
 
 
 def _print_table(title: str, headings: list[str], words: int, rows: list[list[str]]) -> None:

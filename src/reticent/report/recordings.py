@@ -7,6 +7,7 @@ import polars as pl
 
 from reticent.report.figures import Figure, accuracy, time_and_belief
 from reticent.report.page import Content
+from reticent.report.paper.studies import found
 from reticent.report.results import Results
 from reticent.report.words import A2C, LOOKAHEAD, PPO, SETTING, UNPROTECTED
 
@@ -51,6 +52,7 @@ def recordings_content(results: Results) -> Content:
         "marked": POLICIES[GUARANTEE][0],
         "rotations": rows["seed"].n_unique(),
         "settings": _settings(results),
+        "verdicts": found(results.rows),
         "notes": about["notes"],
         "readings": about["readings"],
         "entropy": f"{about['entropy']:.3g}",

@@ -2,6 +2,7 @@
 
 from reticent.report.figures import guarantee_overview, overview, study_figures
 from reticent.report.page import Content
+from reticent.report.paper.studies import found
 from reticent.report.results import Results
 from reticent.report.tables import summary
 from reticent.report.words import A2C, PPO, method_words
@@ -50,6 +51,7 @@ def synthetic_content(results: Results) -> Content:
         "table": summary(rows),
         "marked": method_words(PPO),
         "promises": results.promises,
+        "verdicts": found(rows),
         "violation_cost": f"{rows['violation_cost'].max():g}",
     }
     pictures = {"guarantee": guarantee_overview(figures)} if "guarantee_cost" in figures else {}

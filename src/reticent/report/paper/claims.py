@@ -78,6 +78,12 @@ class Claim:
         return self.judge(version) if enough and version.random is not None else UNCHECKED
 
 
+def verdicts(rows: Sequence[Row], claims: Sequence[Claim]) -> list[tuple[Claim, Finding, Finding]]:
+    """Each claim with what the letter says of it, and what the corrected version does."""
+    letter, corrected = (Version.of(rows, name) for name in ("letter", "corrected"))
+    return [(claim, claim.finding(letter), claim.finding(corrected)) for claim in claims]
+
+
 def word_of(units: Units) -> Word:
     """By the interval of the mean, which should be above zero."""
     low, high = interval(units)

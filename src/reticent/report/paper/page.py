@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reticent.report.paper.claims import UNCHECKED, Claim, Finding, Version
+from reticent.report.paper.claims import UNCHECKED, Claim, Finding, verdicts
 from reticent.report.paper.printed import POLICIES, TABLE, impossible_cells, possible, shares_exist
 from reticent.report.paper.studies import RECORDED_CLAIMS, SYNTHETIC_CLAIMS
 
@@ -106,10 +106,9 @@ def page(studies: Sequence[Study], shown: Demonstrations, left_open: Sequence[Op
 
 
 def _study(study: Study) -> str:
-    versions = [Version.of(study.rows, name) for name in ("letter", "corrected")]
     came = study.came or f"Not run yet: `{study.command}`."
     lines = ["| letter | corrected | claim | the paper prints | letter | corrected |", "|---|---|---|---|---|---|"]
-    lines += [_verdict(claim, *(claim.finding(version) for version in versions)) for claim in study.claims]
+    lines += [_verdict(*each) for each in verdicts(study.rows, study.claims)]
     return "\n".join([f"## {study.name}\n", f"{study.problem}\n", f"{came}\n", *lines, "", *_numbers(study)])
 
 
@@ -178,8 +177,8 @@ def _printed_table() -> str:
         ):
             if not shares_exist([(overall, each) for overall, each in pairs if possible(overall, each)]):
                 lines.append(
-                    f"- Of {policy}, the other accuracies on {name} cannot all be of the same test data either: no "
-                    "shares of the three values give every one of them."
+                    f"- The accuracies of {policy} on {name} that are possible one by one cannot all be of the same "
+                    "test data: no shares of the three values give every one of them."
                 )
     best = {bound: max((x for x in TABLE if x.bound == bound), key=lambda x: x.gap) for bound in POLICIES}
     gaps = ", ".join(f"{POLICIES[line.bound]} {line.gap:.1f} at {line.limit:g}" for line in best.values())

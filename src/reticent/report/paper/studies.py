@@ -1,15 +1,20 @@
 """The claims that the paper makes about its studies, on the synthetic problem and on recordings."""
 
+import polars as pl
+
 from reticent.report.paper.claims import (
     Claim,
+    Finding,
     above_random,
     hides_better,
     names_useful_more_often,
     rises,
     stays_below,
+    verdicts,
     widest_at,
 )
 from reticent.report.paper.printed import TABLE
+from reticent.report.paper.settings import settings
 
 B, MI = ("confidence",), ("information",)
 SIGNS = {"confidence": ("π_B", "L_B"), "information": ("π_MI", "L_MI")}
@@ -77,3 +82,11 @@ RECORDED_CLAIMS = [
         widest_at("information", 1.25),
     ),
 ]
+
+
+def found(rows: pl.DataFrame) -> list[tuple[Claim, Finding, Finding]]:
+    """What the rows of a study say of each claim, to the letter and corrected; nothing where it was not run so."""
+    if "paper" not in set(rows["enforcement"]):
+        return []
+    claims = RECORDED_CLAIMS if "as_printed" in rows.columns else SYNTHETIC_CLAIMS
+    return verdicts(settings(rows), claims)
