@@ -46,8 +46,8 @@ class Reproduce:
     """Folder for the report, figures and results; finished parts found there are not run again. By default
     reticent-STUDY."""
     seeds: int | None = None
-    """Training runs per bound, by default 3 (to the letter on the first draw, 1 on the others); on recordings, rotations
-    of who is measured, by default until everybody was."""
+    """Training runs per bound, by default 3 (to the letter 1, and 3 on the first draw); on recordings, rotations of who
+    is measured, by default until everybody was."""
     steps: int | None = None
     """Environment steps per training run; by default 1,000,000, on recordings 200,000."""
     episodes: int | None = None
