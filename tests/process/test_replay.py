@@ -11,11 +11,12 @@ from reticent.evaluate.evaluation import evaluate
 from reticent.policy.contracts import check_policy, check_process
 from reticent.policy.policy import RandomSensor
 from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
-from reticent.problem.enforcement import Coarsen, named_enforcement
+from reticent.problem.enforcement import Coarsen, PaperCost, named_enforcement
+from reticent.problem.objective import Objective
 from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.process.rollout import simulate_traced
+from reticent.process.rollout import simulate, simulate_traced
 from reticent.process.source import FromCodes
 from tests.streams import places_of, readings_of
 
@@ -83,6 +84,23 @@ def test_replayed_codes_give_the_models_costs():
     drawn, replayed = (evaluate(p, policy, 20_000, seed=3) for p in (process, process.reading_from(codes)))
     assert abs(drawn.cost.value - replayed.cost.value) <= 5 * (drawn.cost.high - drawn.cost.value) + 0.3
     assert abs(drawn.releases.value - replayed.releases.value) <= 0.1
+
+
+def test_the_printed_cost_is_charged_over_recordings_too():
+    objective, cost = Objective(time_cost=0.5), PaperCost(30.0)
+    process = Process.over(BAYES, STREAMS, Confidence(0.75), objective, 8, cost)
+    records = simulate(process, RandomSensor(jnp.asarray(2.0)).act, 500, seed=0)
+    # Nothing ends but by the stop, which this policy never chooses.
+    assert (np.asarray(records.releases) == 8).all()
+    violated = np.asarray(records.violated)
+    assert 0 < violated.mean() < 1
+    stop = 50 * (1 - np.asarray(records.belief).sum(1).max(1))
+    extra = np.asarray(records.cost) - stop - 8 * 0.5
+    assert np.allclose(extra[~violated], 0)
+    # Whole charges of C_B in place of C_T; none for those who came over the bound with their last reading.
+    charges = extra[violated] / 29.5
+    assert np.allclose(charges, charges.round(), atol=1e-9)
+    assert charges.max() >= 1
 
 
 def test_bounds_that_cannot_be_kept_are_refused():
