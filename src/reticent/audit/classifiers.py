@@ -46,8 +46,10 @@ class Classifier(Attacker):
             # With one class only there is nothing to fit: it is predicted with certainty.
             return truth[0] if len(np.unique(truth)) == 1 else self.classifier().fit(rows, truth)
 
-        # Both labels at once, in one thread each: nested thread pools are slow on a busy machine.
-        with warnings.catch_warnings(), threadpool_limits(1), ThreadPoolExecutor(len(LABELS)) as threads:
+        # Both labels at once, in one thread each: nested thread pools spin on a busy machine. The limit of OpenMP holds
+        # for the thread that sets it.
+        alone = ThreadPoolExecutor(len(LABELS), initializer=threadpool_limits, initargs=(1,))
+        with warnings.catch_warnings(), threadpool_limits(1), alone as threads:
             # A classifier that has not converged is still a valid attacker.
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.classifiers = dict(zip(LABELS, threads.map(learned, LABELS), strict=True))
