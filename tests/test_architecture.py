@@ -29,7 +29,7 @@ MAY_READ = {
     "solution": BASE
     | {"problem", "belief", "data", "fit", "process", "policy", "evaluate", "solve", "audit", "study", "report"},
     "study": BASE | {"problem", "belief", "data", "fit", "process", "policy", "solve", "evaluate", "audit"},
-    "demo": BASE | {"problem", "belief", "data", "process", "policy", "audit"},
+    "demo": BASE | {"problem", "belief", "guard", "data", "process", "policy", "evaluate", "audit"},
     "report": BASE,
     "gateway": BASE | {"problem", "belief", "guard", "data", "policy", "evaluate"},
 }

@@ -145,6 +145,6 @@ def test_the_command_says_what_it_does_and_prints_the_table(tmp_path, monkeypatc
     assert len(out.splitlines()) <= 7 + 8
     assert re.search(r"none +10\.0 +\d\d \[\d\d, \d+\]", out)
     assert re.search(r"at most 60 % +\d\.\d .* 59\.99", out)
-    assert re.search(r"\d s  attacking the guarantee at 55 %, about \d+ s left", err)
+    assert re.search(r"\d s  Attacking the guarantee at 55 %, about \d+ s left", err)
     assert max(map(len, out.splitlines()[:-1])) <= 115
     assert (tmp_path / "reticent-demo" / "report.html").exists()

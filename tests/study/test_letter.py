@@ -149,7 +149,7 @@ def test_the_command_takes_the_spec_that_its_options_name():
     [
         (Reproduce("synthetic", choices=Choices(entropy=0.0)), "add --to-the-letter"),
         (Reproduce("dsa", draws=2), "of the synthetic problem"),
-        (Reproduce("synthetic", quick=True), "reticent demo"),
+        (Reproduce("synthetic", look_back=2), "reads no recordings"),
         (Reproduce("synthetic", draws=0), "--draws is 0, which is too few"),
     ],
 )
@@ -183,7 +183,7 @@ def test_the_page_of_the_letter_shows_both_and_bands_over_draws(tmp_path, monkey
 
 
 def test_a_study_without_the_letter_has_no_figures_of_it():
-    cells = finite(plan(replace(read_spec(SHIPPED / "demo.toml"))))
+    cells = finite(plan(replace(read_spec(SHIPPED / "synthetic-quick.toml"))))
     assert {cell.problem.draw for cell in cells} == {0}
     assert "paper" not in {cell.setting.enforcement.name for cell in cells}
     assert found(pl.DataFrame([made_up(cell) for cell in cells])) == []

@@ -29,4 +29,4 @@ def log_to_stderr(kind: Format, level: Level) -> None:
     """Send all logs to standard error in this format, from this level on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if kind == "json" else logging.Formatter("%(asctime)s %(message)s"))
-    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    logging.basicConfig(handlers=[handler], level=level.upper())
