@@ -26,7 +26,7 @@ from reticent.data.readings import Readings
 from reticent.errors import InputError
 from reticent.evaluate.estimate import Estimate
 from reticent.policy.answer import Answer
-from reticent.policy.policy import FixedSensor, NoProtection, Policy
+from reticent.policy.policy import NEVER, FixedSensor, NoProtection, Policy
 from reticent.problem.bound import Unbounded
 from reticent.problem.codebook import Codebook
 from reticent.problem.enforcement import Penalty
@@ -43,7 +43,6 @@ MISMATCH_EPISODES = 4_096
 # Random traces for the paper's adversary to learn from, at the most.
 RANDOM_EPISODES = 8_192
 FACTORS, SHARES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5), (0.1, 0.2, 0.4)
-NEVER_SURE = jnp.asarray(2.0)
 Change = Callable[[Process], Process]
 
 
@@ -254,7 +253,7 @@ def _simple_points(task: Task, change: Change, recorded: Readings, seed: int) ->
     for name, variant, policy in (
         ("random sensor", "", NoProtection()),
         *(
-            ("fixed sensor", sensor, FixedSensor(jnp.asarray(number), NEVER_SURE))
+            ("fixed sensor", sensor, FixedSensor(jnp.asarray(number), jnp.asarray(NEVER)))
             for number, sensor in enumerate(task.model.sensors)
         ),
     ):
