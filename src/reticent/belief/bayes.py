@@ -48,14 +48,12 @@ def secret_joint(belief: Belief, channel: Float[Any, "*A S U Z"]) -> Float[Any, 
     A small product per secret, in one call: batched over beliefs a plain matrix product for each of them, about ten
     times faster on CPUs than the equivalent einsum.
     """
-    xp = belief.__array_namespace__()
-    return (_aligned(belief, channel) @ xp.moveaxis(channel, -3, 0))[..., 0, :]
+    return (_aligned(belief, channel) @ channel.swapaxes(0, -3))[..., 0, :]
 
 
 def useful_joint(belief: Belief, channel: Float[Any, "*A S U Z"]) -> Float[Any, "U *A Z"]:
     """P(u, z) = sum_s beta(s, u) q(z | s, u), for one mechanism or for a whole channel."""
-    xp = belief.__array_namespace__()
-    return (_aligned(belief.T, channel) @ xp.moveaxis(channel, -2, 0))[..., 0, :]
+    return (_aligned(belief.T, channel) @ channel.swapaxes(-3, -2).swapaxes(0, -3))[..., 0, :]
 
 
 def _aligned(rows: Float[Any, "X Y"], channel: Float[Any, "*A S U Z"]) -> Float[Any, "X *ones 1 Y"]:
