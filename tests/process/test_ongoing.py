@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from reticent.data.trajectories import Trajectories
 from reticent.errors import InputError
 from reticent.evaluate.monitoring import summarise_days
 from reticent.guard.ongoing import MonitoringRules
@@ -17,6 +18,7 @@ from reticent.problem.bound import Confidence
 from reticent.problem.monitoring import Monitoring
 from reticent.process.days import play_days
 from reticent.process.ongoing import OngoingProcess
+from reticent.process.source import FromTrajectories
 from tests.problems import random_chain
 from tests.sent import highest_posteriors
 
@@ -133,3 +135,36 @@ def test_the_present_only_is_told_beyond_the_bound(task):
     played = play_days(process, RandomSensor(jnp.asarray(NEVER)).act, 20, seed=0)
     found = summarise_days(process, played, 0)
     assert found.highest_filter < 0.8 < found.highest_smoother
+
+
+def recorded(steps):
+    """Two lives of so many steps, each sensor saying the step's number in its own way."""
+    time = np.tile(np.arange(steps), 2)
+    return Trajectories(
+        codes=np.stack([time % 3, (time + 1) % 3], axis=1),
+        secret=np.repeat([0, 1], steps),
+        useful=time // 5 % 2,
+        trajectory=np.repeat([0, 1], steps),
+        person=np.repeat([0, 1], steps),
+        people=("ada", "bob"),
+        sensors=("a", "b"),
+        secrets=("no", "yes"),
+        useful_values=("low", "high"),
+        step=1.0,
+    )
+
+
+def test_recorded_lives_are_played_step_by_step_under_the_same_guard(process):
+    lives = recorded(STEPS)
+    source = FromTrajectories.of(lives, STEPS)
+    assert source.starts.tolist() == [0, STEPS]
+    day = play_days(process.reading_from(source), EverySteps(jnp.asarray(1), jnp.asarray(1)).act, 6, seed=0)
+    assert set(day.secret[:, 0]) == {0, 1}
+    assert (day.secret == day.secret[:, :1]).all()
+    assert (day.useful == lives.useful[:STEPS]).all()
+    assert np.max([highest_posteriors(process.task.model, told) for told in day.likelihood]) < 0.8
+
+
+def test_lives_that_are_too_short_are_refused():
+    with pytest.raises(InputError, match="No trajectory has 31 steps; the longest has 30"):
+        FromTrajectories.of(recorded(STEPS), STEPS + 1)
