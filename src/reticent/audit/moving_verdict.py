@@ -6,7 +6,7 @@ from typing import Any
 
 from reticent.audit.findings import Attack, Check, Moment, percent, title
 from reticent.audit.justified import Justified
-from reticent.audit.verdict import ENOUGH_PEOPLE, Outcome
+from reticent.audit.verdict import ENOUGH_PEOPLE, Outcome, outcome_sentence
 from reticent.evaluate.estimate import Estimate
 
 HOW_TO_READ = (
@@ -97,14 +97,8 @@ def _outcome(audit: MovingAudit) -> str:
         f"a moment correctly in {percent(audit.headline)}, every secret counted alike; guessing gives "
         f"{100 * audit.guess_secret:.1f} %"
     )
-    match audit.outcome:
-        case Outcome.LEAKS:
-            return f"It leaks: {found}."
-        case Outcome.NONE_FOUND:
-            return f"No leak found, up to {100 * audit.headline.high:.1f} %: {found}, which it does not clearly beat."
-        case Outcome.CANNOT_TELL:
-            few = f"only {audit.people} people were judged, and {ENOUGH_PEOPLE} are needed to speak of others"
-            return f"Cannot tell, because {few}: {found}."
+    few = f"only {audit.people} people were judged, and {ENOUGH_PEOPLE} are needed to speak of others"
+    return outcome_sentence(audit.outcome, audit.headline, found, doubt=few)
 
 
 def _confidence(sure: Justified) -> str:

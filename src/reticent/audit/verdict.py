@@ -146,13 +146,20 @@ def _outcome(audit: Audit) -> str:
         f"the strongest of {audit.contenders} attackers, {title(audit.strongest)}, names the secret correctly in "
         f"{percent(audit.headline)} of episodes, every secret counted alike; {guessing}"
     )
-    match audit.outcome:
+    return outcome_sentence(audit.outcome, audit.headline, named, _by_bits(audit), audit.doubt)
+
+
+def outcome_sentence(
+    outcome: Outcome, headline: Estimate, found: str, besides: str = "", doubt: str | None = ""
+) -> str:
+    """The outcome and what was `found`; `besides` goes with a leak, `doubt` is why nothing can be told."""
+    match outcome:
         case Outcome.LEAKS:
-            return f"It leaks: {named}{_by_bits(audit)}."
+            return f"It leaks: {found}{besides}."
         case Outcome.NONE_FOUND:
-            return f"No leak found, up to {100 * audit.headline.high:.1f} %: {named}, which it does not clearly beat."
+            return f"No leak found, up to {100 * headline.high:.1f} %: {found}, which it does not clearly beat."
         case Outcome.CANNOT_TELL:
-            return f"Cannot tell, because {audit.doubt}: {named}."
+            return f"Cannot tell, because {doubt}: {found}."
 
 
 def _by_bits(audit: Audit) -> str:

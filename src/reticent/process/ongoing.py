@@ -7,10 +7,11 @@ The contract, one test each in tests/process/test_ongoing.py:
 - an action that is not allowed is refused, and so is a reading of probability zero; silence is always allowed.
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jaxtyping import Float
 
 from reticent.belief.filter import ExactFilter
@@ -22,7 +23,7 @@ from reticent.problem.enforcement import Enforcement
 from reticent.problem.monitoring import Monitoring
 from reticent.problem.objective import Objective
 from reticent.process.leaves import with_leaves
-from reticent.process.process import Kept, Refusal, State, Transition
+from reticent.process.process import Kept, Refusal, State, Transition, carried_out
 from reticent.process.source import FromModel, FromTrajectories
 from reticent.types import Array, Belief, Channel, Index, PRNGKey
 
@@ -114,14 +115,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
         What is not allowed is refused, whatever the policy: as an `InputError` where the action is known, as silence
         within compiled code, where `Transition.refusal` tells.
         """
-        action, silent = jnp.asarray(action, int), self.sensors
-        exists = (action >= 0) & (action <= silent)
-        allowed = exists & state.public.allowed[jnp.clip(action, 0, silent)]
-        transition = self._carry_out(key, state, jnp.where(allowed, action, silent))
-        refusal = eqx.tree_at(lambda r: (r.forbidden, r.action), transition.refusal, (~allowed, action))
-        if not isinstance(refusal.forbidden | refusal.impossible, Tracer):
-            refusal.raise_first(silent)
-        return eqx.tree_at(lambda t: t.refusal, transition, refusal)
+        return carried_out(partial(self._carry_out, key, state), state.public.allowed, action)
 
     def _carry_out(self, key: PRNGKey, state: State, action: Index) -> Transition:
         emit_key, move_key = jax.random.split(key)

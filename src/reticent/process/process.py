@@ -17,6 +17,7 @@ enforcement. The contract, one test each in tests/process/test_process.py:
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -38,7 +39,7 @@ from reticent.problem.objective import Objective
 from reticent.problem.task import Task
 from reticent.process.leaves import with_leaves
 from reticent.process.source import FromChannel, FromModel, FromReadings, Hidden, Source, check_channel, draw
-from reticent.types import Array, Belief, Channel, Flag, Index, Kernels, PRNGKey, Scalar
+from reticent.types import Allowed, Array, Belief, Channel, Flag, Index, Kernels, PRNGKey, Scalar
 
 # A `PublicState`; in a process that goes on an `OngoingState`.
 Public: TypeAlias = Any
@@ -117,6 +118,20 @@ class Transition(eqx.Module):
     terminated: Flag
     truncated: Flag
     refusal: Refusal
+
+
+def carried_out(carry_out: Callable[[Index], Transition], allowed: Allowed, action: Index | int) -> Transition:
+    """What an action did; in place of one that is not allowed the last one, which always is.
+
+    The refusal is an `InputError` where it is known, and told by the transition within compiled code.
+    """
+    action, last = jnp.asarray(action, int), allowed.shape[0] - 1
+    fine = (action >= 0) & (action <= last) & allowed[jnp.clip(action, 0, last)]
+    transition = carry_out(jnp.where(fine, action, last))
+    refusal = eqx.tree_at(lambda r: (r.forbidden, r.action), transition.refusal, (~fine, action))
+    if not isinstance(refusal.forbidden | refusal.impossible, Tracer):
+        refusal.raise_first(last)
+    return eqx.tree_at(lambda t: t.refusal, transition, refusal)
 
 
 class Kept:
@@ -289,14 +304,7 @@ class Process(eqx.Module, Rules):
         What is not allowed is refused, whatever the policy: as an `InputError` where the action is known, as the stop
         within compiled code, where `Transition.refusal` tells (`simulate` raises it).
         """
-        action, stop = jnp.asarray(action, int), self.sensors
-        exists = (action >= 0) & (action <= stop)
-        allowed = exists & state.public.allowed[jnp.clip(action, 0, stop)]
-        transition = self._carry_out(key, state, jnp.where(allowed, action, stop))
-        refusal = eqx.tree_at(lambda r: (r.forbidden, r.action), transition.refusal, (~allowed, action))
-        if not isinstance(refusal.forbidden | refusal.impossible, Tracer):
-            refusal.raise_first(stop)
-        return eqx.tree_at(lambda t: t.refusal, transition, refusal)
+        return carried_out(partial(self._carry_out, key, state), state.public.allowed, action)
 
     def _carry_out(self, key: PRNGKey, state: State, action: Index) -> Transition:
         """Release one reading of the chosen sensor, or stop; the action is allowed."""
