@@ -40,6 +40,7 @@ class Outside:
         self._client.on_message = self._hear
         self._client.on_connect = self._subscribe
         self._client.reconnect_delay_set(1, 1)
+        self.presence = []
         self.ready = threading.Event()
         self._client.on_subscribe = lambda *_: self.ready.set()
         self._client.connect("localhost" if "ca" in security else "127.0.0.1", port)
@@ -50,7 +51,9 @@ class Outside:
         client.subscribe("#", 1)
 
     def _hear(self, client, userdata, message) -> None:
-        if not message.topic.startswith("in/"):
+        if message.topic.startswith("out-gateway/"):
+            self.presence.append((message.payload, message.retain))
+        elif not message.topic.startswith("in/"):
             self.heard.append((message.topic, json.loads(message.payload), message.retain))
 
     def say(self, subject="ada", sensor=None, payload=None, retain=False, symbol="1.87") -> None:

@@ -287,3 +287,11 @@ def test_a_sensor_that_no_topic_can_name_is_refused(tmp_path):
     with pytest.raises(InputError, match="rename"):
         MqttService(place.gateway, Broker())
     place.ledger.close()
+
+
+def test_who_is_connected_is_told(tmp_path, mosquitto):
+    # Retained: the provider came later than the gateway.
+    with running(tmp_path, mosquitto) as (service, outside):
+        until(lambda: outside.presence == [(b"online", True)])
+        service.close()
+        until(lambda: outside.presence[1:] == [(b"offline", False)])
