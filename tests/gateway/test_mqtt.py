@@ -293,5 +293,5 @@ def test_who_is_connected_is_told(tmp_path, mosquitto):
     # Retained: the provider came later than the gateway.
     with running(tmp_path, mosquitto) as (service, outside):
         until(lambda: outside.presence == [(b"online", True)])
-        service.close()
+        service._end.set()
         until(lambda: outside.presence[1:] == [(b"offline", False)])
