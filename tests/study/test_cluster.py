@@ -48,7 +48,9 @@ def finished(driver: subprocess.Popen, undisturbed: bool = True) -> dict:
     assert driver.returncode == 0, err
     if undisturbed:
         # What the sweep says, and nothing of Ray.
-        assert all(line.startswith(("done  ", "kept  ")) for line in err.splitlines()), err
+        first, *lines = err.splitlines()
+        assert first == f"{CELLS} cells; a line for each when it is done."
+        assert all(line.startswith(("done  ", "kept  ")) for line in lines), err
     return json.loads(out)
 
 
