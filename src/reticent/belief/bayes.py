@@ -45,20 +45,17 @@ def posteriors(belief: Belief, mechanism: Float[Any, "*A S U Z"]) -> tuple[Float
 def secret_joint(belief: Belief, channel: Float[Any, "*A S U Z"]) -> Float[Any, "S *A Z"]:
     """P(s, z) = sum_u beta(s, u) q(z | s, u), for one mechanism or for a whole channel.
 
-    A small product per secret, in one call: batched over beliefs a plain matrix product for each of them, about ten
-    times faster on CPUs than the equivalent einsum.
+    One small product per secret: batched over beliefs, each becomes a plain matrix product, about ten times
+    faster on CPUs than the equivalent single einsum.
     """
-    return (_aligned(belief, channel) @ channel.swapaxes(0, -3))[..., 0, :]
+    xp = belief.__array_namespace__()
+    return xp.asarray([belief[s] @ channel[..., s, :, :] for s in range(belief.shape[0])])
 
 
 def useful_joint(belief: Belief, channel: Float[Any, "*A S U Z"]) -> Float[Any, "U *A Z"]:
     """P(u, z) = sum_s beta(s, u) q(z | s, u), for one mechanism or for a whole channel."""
-    return (_aligned(belief.T, channel) @ channel.swapaxes(-3, -2).swapaxes(0, -3))[..., 0, :]
-
-
-def _aligned(rows: Float[Any, "X Y"], channel: Float[Any, "*A S U Z"]) -> Float[Any, "X *ones 1 Y"]:
-    """Each row as a matrix of one row that every mechanism is multiplied by."""
-    return rows.reshape(len(rows), *[1] * (channel.ndim - 3), 1, rows.shape[1])
+    xp = belief.__array_namespace__()
+    return xp.asarray([belief[:, u] @ channel[..., :, u, :] for u in range(belief.shape[1])])
 
 
 def sent_joint(joint: Float[Any, "X A Z"], kernels: Kernels | None) -> Float[Any, "X A Y"]:
