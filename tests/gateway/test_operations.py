@@ -137,7 +137,10 @@ def test_the_service_manager_is_told(tmp_path, monkeypatch):
 
 def test_without_a_service_manager_nothing_is_told(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    monkeypatch.setenv("WATCHDOG_USEC", "0")
+    monkeypatch.setenv("WATCHDOG_USEC", "30000000")
+    opened = []
+    monkeypatch.setattr("reticent.gateway.systemd.socket.socket", lambda *kind: opened.append(kind))
     systemd = Systemd()
     systemd.ready("serves")
     systemd.turned()
+    assert opened == []

@@ -50,7 +50,8 @@ DEFAULT, PARTS = Effort(), 3
 
 def moving(tell: Tell, effort: Effort = DEFAULT) -> dict[str, Any]:
     """What the page shows of it, as a plain dictionary."""
-    model, lives = problem().moving(_changes()), _lives(effort)
+    model = problem().moving(_changes())
+    lives = _lives(model, effort)
     bounded = _task(model, Confidence(effort.limit), Coarsen(QuadraticKernels()), effort)
     tell("an hour of each person without protection")
     played = {"none": _played(OngoingProcess(_task(model, Unbounded(), Penalty(), effort)), lives, effort)}
@@ -77,9 +78,8 @@ def _changes() -> dict[str, Any]:
     }
 
 
-def _lives(effort: Effort) -> Trajectories:
+def _lives(model: Model, effort: Effort) -> Trajectories:
     """Some hours of every person."""
-    model = problem().moving(_changes())
     recorded = people(model)
     codes = Codebook.of(model).codes(recorded.values)
     anywhere = np.full(model.prior.shape, 1 / model.prior.size)

@@ -103,7 +103,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
 
     def reading_from(self, source: FromTrajectories) -> "OngoingProcess":
         """The process in which recorded lives are played; beliefs and guard are still the model's."""
-        return eqx.tree_at(lambda process: process.source, self, source, is_leaf=lambda x: isinstance(x, FromModel))
+        return eqx.tree_at(lambda process: process.source, self, source)
 
     def init(self, key: PRNGKey) -> State:
         """A fresh day: the public belief is the prior, the hidden pair that of the source."""
