@@ -8,6 +8,7 @@ from reticent.data.table import frame_of, frame_recordings
 from reticent.data.table_map import Labels, TableMap
 from reticent.errors import InputError
 from reticent.fit.model import CODES, fit_model
+from reticent.fit.panel import PanelKind, fit_panel
 from reticent.problem.model import Model
 
 
@@ -23,6 +24,8 @@ def fit(
     seed: int = 0,
     static: bool = False,
     step: float | None = None,
+    panel: PanelKind | None = None,
+    sharpen: float = 1.0,
 ) -> Model:
     """Fit a model to recordings: a table with one row per sample.
 
@@ -40,6 +43,9 @@ def fit(
         static: Take secret and useful value to stay the same during an episode, also where they change in the table.
             By default the model then has a transition.
         step: Seconds of a step of a pair that moves; by default as long as a reading.
+        panel: Other providers for whom a bound is to hold: one who knows a single one of these people ("people"), one
+            of groups of people who are alike ("clusters"), or other people like these ("bootstrap").
+        sharpen: How many times as much as in the model a reading counts for those providers.
 
     Returns:
         The model. `model.fitted` holds what is known about it: the codebook, who it was fitted to, and the tempering,
@@ -61,7 +67,9 @@ def fit(
         raise InputError(f"codes must lie between 2 and 1000, but is {codes}.")
     columns = TableMap(_columns(sensors), Labels(useful), Labels(secret), person, time)
     kind = None if window is None else ReadingKind("window", float(window)) if window else ReadingKind("sample")
-    return fit_model(readings(frame_recordings(frame_of(table), columns), kind), codes, seed, None, static, step)
+    recorded = readings(frame_recordings(frame_of(table), columns), kind)
+    model = fit_model(recorded, codes, seed, None, static, step)
+    return model if panel is None else fit_panel(model, recorded, panel, sharpen, seed)
 
 
 def _columns(sensors: Mapping[str, str | Sequence[str]] | Sequence[str]) -> dict[str, tuple[str, ...]]:
