@@ -51,7 +51,7 @@ class Fit:
         """Load, fit, write, and print how well calibrated the beliefs are on people who were left out."""
         from reticent.data.load import load
         from reticent.data.readings import readings
-        from reticent.fit.model import fit_model
+        from reticent.fit.model import fit_coded
         from reticent.fit.panel import fit_panel
         from reticent.fit.prior import RECORDED, UNIFORM, prior_of
 
@@ -72,9 +72,9 @@ class Fit:
             kept = tuple(i for i, person in enumerate(read.people) if person not in self.leave_out)
             tell(f"fitting {self.what.codes} codes per sensor to {len(kept)} people")
             prior = prior_of(self.prior, read.of(kept))
-            model = fit_model(read.of(kept), self.what.codes, self.seed, prior, self.static, self.step)
+            model, coded = fit_coded(read.of(kept), self.what.codes, self.seed, prior, self.static, self.step)
             if self.panel is not None:
-                model = fit_panel(model, read.of(kept), self.panel, self.sharpen, self.seed)
+                model = fit_panel(model, read.of(kept), coded, self.panel, self.sharpen, self.seed)
             assert model.fitted is not None
             # So that an audit finds the same recordings; their folder is given then.
             chosen = {name: getattr(self.where, name) for name in ("secret", "unit", "place")}
@@ -98,10 +98,14 @@ class Fit:
     def _print(self, model: "Model", read: "Readings") -> None:
         assert model.fitted is not None
         found, sizes = model.fitted["tempering"], map(len, model.fitted["codebook"]["centres"])
-        few = {sensor: size for sensor, size in zip(model.sensors, sizes, strict=True) if size < self.what.codes}
+        most = self.what.codes
+        if most == "learned":
+            most = max(map(len, model.fitted["codebook"]["centres"]))
+            print(f"Codes learned per sensor: {most}, of which beliefs had the lowest loss on people left out.")
+        few = {sensor: size for sensor, size in zip(model.sensors, sizes, strict=True) if size < most}
         if few:
             listed = ", ".join(f"{sensor} {size}" for sensor, size in few.items())
-            print(f"Sensors with fewer different readings than {self.what.codes} have one code for each: {listed}.")
+            print(f"Sensors with fewer different readings than {most} have one code for each: {listed}.")
         how = {"recorded": "as recorded, every person alike", "uniform": "uniform over what was recorded"}
         prior = ", ".join(f"{s} and {u} {p:.3g}" for s, row in _prior(model)["prior"].items() for u, p in row.items())
         print(f"Prior ({how.get(self.prior, f'from {self.prior}')}): {prior}.")

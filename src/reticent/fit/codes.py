@@ -15,17 +15,28 @@ SMOOTHING = 0.05
 
 def make_codebook(recorded: Readings, codes: int, seed: int) -> Codebook:
     """Centres per sensor: its different readings if there are no more than `codes`, else by k-means."""
-    values = recorded.values.astype(np.float64)
-    spoken = [own[~np.isnan(own).any(1)] for own in values.swapaxes(0, 1)]
+    mean, deviation, may_lack = standardisation(recorded)
+    scaled = [(own - mean[sensor]) / deviation[sensor] for sensor, own in enumerate(_spoken(recorded))]
+    return Codebook(mean, deviation, tuple(centres_of(own, codes, seed) for own in scaled), may_lack)
+
+
+def standardisation(recorded: Readings) -> tuple[Float[np.ndarray, "A D"], Float[np.ndarray, "A D"], bool]:
+    """Mean and deviation of each sensor's readings, and whether some sensor is not there at times."""
+    spoken = _spoken(recorded)
     if lost := [name for name, own in zip(recorded.sensors, spoken, strict=True) if not len(own)]:
         raise InputError(f"The sensors {lost} are there in no reading of these people. Leave them out.")
     mean, deviation = np.stack([own.mean(0) for own in spoken]), np.stack([own.std(0) for own in spoken])
-    deviation = np.maximum(deviation, 1e-9)
-    scaled = [(own - mean[sensor]) / deviation[sensor] for sensor, own in enumerate(spoken)]
-    return Codebook(mean, deviation, tuple(_centres(own, codes, seed) for own in scaled), bool(np.isnan(values).any()))
+    return mean, np.maximum(deviation, 1e-9), bool(np.isnan(recorded.values).any())
 
 
-def _centres(scaled: Float[np.ndarray, "N D"], codes: int, seed: int) -> Float[np.ndarray, "Z D"]:
+def _spoken(recorded: Readings) -> list[Float[np.ndarray, "N D"]]:
+    """The readings of each sensor, where it was there."""
+    values = recorded.values.astype(np.float64)
+    return [own[~np.isnan(own).any(1)] for own in values.swapaxes(0, 1)]
+
+
+def centres_of(scaled: Float[np.ndarray, "N D"], codes: int, seed: int) -> Float[np.ndarray, "Z D"]:
+    """The different values if there are no more than `codes`, else centres by k-means."""
     from sklearn.cluster import KMeans
 
     distinct = np.unique(scaled, axis=0)

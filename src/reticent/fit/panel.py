@@ -10,7 +10,7 @@ import math
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from reticent.data.readings import Readings
 from reticent.data.trajectories import trajectories
@@ -25,15 +25,21 @@ PanelKind = Literal["people", "clusters", "bootstrap"]
 REFITS = 20
 
 
-def fit_panel(model: Model, recorded: Readings, kind: str, sharpen: float = 1.0, seed: int = 0) -> Model:
-    """The fitted model with a panel of the people whom it was fitted to."""
+def fit_panel(
+    model: Model,
+    recorded: Readings,
+    codes: Int[np.ndarray, "N A"],
+    kind: str,
+    sharpen: float = 1.0,
+    seed: int = 0,
+) -> Model:
+    """The fitted model with a panel of the people whom it was fitted to, whose readings have these codes."""
     if kind not in get_args(PanelKind):
         raise InputError(f"panel is one of {', '.join(get_args(PanelKind))}, but is {kind!r}.")
     if not (math.isfinite(sharpen) and sharpen > 0):
         raise InputError(f"sharpen says how many times as much a reading counts, above 0, but is {sharpen}.")
     assert model.fitted is not None
     codebook, tempering = Codebook.of(model), Tempering(**model.fitted["tempering"])
-    codes = codebook.codes(recorded.values)
     counts = _completed(counts_of(recorded, codes, codebook.owned))
     lives = trajectories(recorded, codes, model.fitted["step"]) if model.moves else None
     panel = []
