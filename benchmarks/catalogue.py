@@ -19,6 +19,7 @@ ITERATED = (*PLAYED, "solve/value_iteration.py", "solve/bellman.py")
 ONGOING = (*SOLVED, "evaluate/monitoring.py")
 CERTIFIED = (*ITERATED, "solve/certificate.py", "solve/dual.py", "solve/refine.py")
 RECORDED = (*TRAINED, "data", "fit", "audit", "study/recordings.py")
+AUDITED = (*PLAYED, "data", "fit", "audit")
 SERVED = ("problem", "belief", "guard", "policy", "gateway")
 
 
@@ -108,6 +109,10 @@ BENCHMARKS = (
         "audit_recordings:motionsense",
         RECORDED,
     ),
+    Benchmark("panel-dsa", "Panels of providers: people never learned from", "panels:dsa", AUDITED),
+    Benchmark("panel-dsa-learned", "The same with learned codes", "panels:dsa_learned", AUDITED),
+    Benchmark("panel-claims", "How often a claim about new people holds", "panels:claims", ("evaluate/claim.py",)),
+    Benchmark("panel-decisions", "What panels cost", "panels:decisions", ("problem", "belief", "guard")),
     Benchmark("outsiders", "Training throughput against outside agents", "outsiders:outsiders", (*TRAINED, "gym")),
     Benchmark("race", "Time to quality", "race:race", (*CERTIFIED, *TRAINED, "gym")),
     Benchmark("roofline", "Training against the fastest matrix product", "roofline:roofline", TRAINED),
