@@ -37,7 +37,7 @@ class AuditCommand:
     """With a policy for a fitted model: the folder with the recordings."""
     map: Path | None = None
     """With --data: the TOML file that says what the columns are (table, smoking)."""
-    episodes: int = 40_000
+    episodes: int = 20_000
     """Episodes to simulate or to read; attackers learn from one part and are judged on the other."""
     quick: bool = False
     """A quick audit: at most 4,000 episodes, without network, learning curves, sessions and wrong models."""
