@@ -3,7 +3,9 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import arg
 
 from reticent.errors import InputError
 
@@ -26,6 +28,8 @@ class Bounds:
     """Limit on the information about the secret that an episode gives on average, in bits."""
     unbounded: bool = False
     """No bound at all, to compare costs with."""
+    prior_range: Annotated[tuple[str, ...], arg(metavar="SECRET=LOW..HIGH")] = ()
+    """Keep the bound for every provider whose prior of this secret lies in the range, such as smokes=0.2..0.5."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ def task_of(model: "Model", bounds: Bounds, prices: Prices, enforce: EnforceOpti
     from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
     from reticent.problem.enforcement import default_enforcement, named_enforcement
     from reticent.problem.objective import Objective
+    from reticent.problem.prior_range import over_priors, parsed_ranges
     from reticent.problem.task import Task
 
     kinds = (Confidence, Information, ExpectedInformation)
@@ -64,6 +69,8 @@ def task_of(model: "Model", bounds: Bounds, prices: Prices, enforce: EnforceOpti
             "Give one bound: --confidence L, --information BITS or --expected-information BITS; or --unbounded."
         )
     [bound] = given
+    if bounds.prior_range:
+        model = over_priors(model, parsed_ranges(bounds.prior_range))
     enforcement = named_enforcement(enforce or default_enforcement(bound).name, prices.violation_cost)
     return Task(model, bound, Objective(prices.time_cost, prices.error_penalty), enforcement)
 
