@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reticent.problem.task import Task
     from reticent.process.ongoing import OngoingProcess
     from reticent.process.process import Process
+    from reticent.solution.ongoing import OngoingSolution
     from reticent.solution.solution import Solution
     from reticent.solution.solve import load, solve
     from reticent.solve.certificate import Certificate, certify
@@ -66,6 +67,7 @@ _HOME = {
     "Objective": "problem.objective",
     "OneStepLookahead": "policy.heuristics",
     "OngoingProcess": "process.ongoing",
+    "OngoingSolution": "solution.ongoing",
     "PaperCost": "problem.enforcement",
     "Penalty": "problem.enforcement",
     "Policy": "policy.policy",
@@ -110,6 +112,7 @@ __all__ = [
     "Objective",
     "OneStepLookahead",
     "OngoingProcess",
+    "OngoingSolution",
     "PaperCost",
     "Penalty",
     "Policy",

@@ -17,7 +17,7 @@ from reticent.belief.bayes import secret_marginal
 from reticent.errors import InputError
 from reticent.process.cores import cores
 from reticent.process.ongoing import OngoingProcess
-from reticent.process.process import Process, Public, PublicState, Refusal, State, Transition
+from reticent.process.process import Process, Public, Refusal, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 Act = Callable[[PRNGKey, Any], Index | int]
@@ -153,13 +153,14 @@ def advance_lane(process: Process, act: Act, lane: Lane) -> tuple[Lane, Sent]:
     fresh = process.init(init_key)
     restart = (fresh, _empty_record(fresh))
     state, record = jax.tree.map(lambda new, old: jnp.where(done, new, old), restart, (transition.state, record))
-    chances = _chances(lane.state.public, action, transition.symbol)
+    chances = chances_of(lane.state.public, action, transition.symbol)
     stopped = action >= process.sensors
     sent = Sent(lane.finished, lane.state.step, action, transition.symbol, stopped, chances)
     return Lane(state, record, records, lane.finished + done, key), sent
 
 
-def _chances(public: PublicState, action: Index, symbol: Index) -> Float[Array, " Z"] | None:
+def chances_of(public: Public, action: Index, symbol: Index) -> Float[Array, " Z"] | None:
+    """The chance of each reading of the sensor to be sent as this symbol; None where readings are sent as they are."""
     if public.kernels is None:
         return None
     kernel = public.kernels[jnp.minimum(action, len(public.kernels) - 1)]

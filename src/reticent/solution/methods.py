@@ -10,6 +10,7 @@ from reticent.errors import InputError
 from reticent.policy.answer import private_task
 from reticent.policy.lookahead import Lookahead
 from reticent.problem.enforcement import AnswerOnly
+from reticent.problem.monitoring import Monitoring
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.solution.solution import Answered, Released, Solution
@@ -31,7 +32,7 @@ class Run:
     report: Report
     checkpoint: Path | None
 
-    def trained(self, name: str, training: Training, task: Task) -> tuple[Any, dict[str, Any]]:
+    def trained(self, name: str, training: Training, task: Task | Monitoring) -> tuple[Any, dict[str, Any]]:
         """The policy, and how it was made."""
         of = None if self.checkpoint is None else {"method": name, "task": task.to_json()}
         policy, done = trained(training, self.report, self.checkpoint, of)
@@ -66,9 +67,9 @@ class ActorCritic(Method):
     def solve(self, task: Task, run: Run) -> Released:
         if not task.enforcement.releases:
             raise InputError(f"Answers are made by the method 'value-iteration', not by {self.name!r}.")
-        training = ActorCriticTraining(Process.of(task), self.recipe, self.steps, run.seed)
-        policy, made = run.trained(self.name, training, task)
-        return Released(task, policy.acts_in(training.process), policy, made)
+        process = Process.of(task)
+        policy, made = run.trained(self.name, ActorCriticTraining(process, self.recipe, self.steps, run.seed), task)
+        return Released(task, policy.acts_in(process), policy, made)
 
 
 @dataclass(frozen=True)
