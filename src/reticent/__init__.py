@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from reticent.evaluate.evaluation import Evaluation
     from reticent.evaluate.monitoring import Monitored, monitor
     from reticent.fit.table import fit
+    from reticent.guard.long_run import LongRunKernels
     from reticent.guard.quadratic import QuadraticKernels
     from reticent.policy.contracts import check_model, check_policy, check_process
     from reticent.policy.heuristics import OneStepLookahead
-    from reticent.policy.ongoing import CheapestStep
+    from reticent.policy.ongoing import CheapestStep, LongRunLookahead
     from reticent.policy.policy import Policy
     from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, PosteriorBound, Unbounded
     from reticent.problem.enforcement import (
@@ -60,6 +61,8 @@ _HOME = {
     "Information": "problem.bound",
     "InputError": "errors",
     "Lagrangian": "problem.enforcement",
+    "LongRunKernels": "guard.long_run",
+    "LongRunLookahead": "policy.ongoing",
     "Mask": "problem.enforcement",
     "Model": "problem.model",
     "Monitored": "evaluate.monitoring",
@@ -105,6 +108,8 @@ __all__ = [
     "Information",
     "InputError",
     "Lagrangian",
+    "LongRunKernels",
+    "LongRunLookahead",
     "Mask",
     "Model",
     "Monitored",

@@ -57,7 +57,7 @@ def test_the_first_steps_are_solved_exactly(problem, run):
     ("words", "sentence"),
     [
         (("train", "synthetic", "--confidence", 0.8, "--day", 9), "this one has none"),
-        (("train", "synthetic", "--confidence", 0.8, "--method", "lookahead"), "this one has none"),
+        (("train", "synthetic", "--confidence", 0.8, "--method", "long-run"), "this one has none"),
         (("train", None, "--confidence", 0.7, "--method", "value-iteration"), "so it goes on"),
         (("train", None, "--confidence", 0.7, "--enforce", "penalty"), "not by 'penalty'"),
         (("train", None, "--information", 0.2), "the window is None"),

@@ -12,7 +12,7 @@ from reticent.audit.moving_days import day_table, traces_of_days
 from reticent.audit.trace_files import MovingTraceFile, read_any_traces
 from reticent.evaluate.lock_up import lock_up
 from reticent.policy.heuristics import InformationGain
-from reticent.policy.ongoing import EverySteps
+from reticent.policy.ongoing import EverySteps, LongRunLookahead
 from reticent.policy.policy import NEVER, RandomSensor
 from reticent.policy.store import HEADER, PolicyFile
 from reticent.problem.array_file import read_arrays, write_arrays
@@ -30,6 +30,7 @@ def process():
 
 POLICIES = {
     "cheapest step": rt.CheapestStep,
+    "long run": lambda process: LongRunLookahead(process, jnp.asarray(2.0), jnp.asarray(0.5)),
     "every third step": lambda process: EverySteps(jnp.asarray(1), jnp.asarray(3)),
     "random sensor": lambda process: RandomSensor(jnp.asarray(NEVER)),
     "random sensor until sure": lambda process: RandomSensor(jnp.asarray(0.7)),
@@ -97,23 +98,23 @@ def test_a_policy_of_your_own_is_evaluated_but_fits_no_file(tmp_path):
     [
         ("every-steps", {"sensor": 9, "period": 1}, "do not name a sensor"),
         ("random-sensor", {"threshold": "x"}, "do not name a threshold"),
-        ("information-gain", {"kappa": None}, "what a bit about the secret counts"),
+        ("information-gain", {"kappa": None}, "no weight 'kappa'"),
         ("oracle", {}, "does not know"),
-        ("cheapest-step", {"kernels": "value"}, "name no kernels"),
+        ("cheapest-step", {"kernels": {"value": {}}}, "one rule for kernels"),
     ],
 )
 def test_damaged_settings_are_refused(kind, settings, sentence, process, tmp_path):
     path = tmp_path / "p.safetensors"
     rt.Solution.of(TASK, rt.CheapestStep(process)).save(path)
     header = json.loads(read_arrays(path, "policy file")[1][HEADER])
-    header["kind"], header["settings"] = kind, {"kernels": "label", **settings}
+    header["kind"], header["settings"] = kind, {"kernels": {"label": {}}, **settings}
     write_arrays(path, {}, {HEADER: json.dumps(header)})
     with pytest.raises(rt.InputError, match=sentence):
         rt.load(path)
 
 
 def test_methods_and_discounts_are_checked():
-    with pytest.raises(rt.InputError, match="one of ppo, a2c, lookahead, but is 'tree'"):
+    with pytest.raises(rt.InputError, match="one of ppo, a2c, long-run, lookahead, but is 'tree'"):
         rt.solve(TASK, "tree")  # type: ignore[call-overload]
     with pytest.raises(rt.InputError, match="The discount is 1"):
         rt.solve(TASK, "ppo", discount=1.0)

@@ -49,9 +49,10 @@ class Train:
     `coarsen` never cross it; `answer` never crosses it and sends one guess of U instead of readings (`reticent docs
     answer`). For --information: `mask` never crosses it. For --expected-information: `lagrangian` keeps it on average,
     by a learned price of each bit. `paper` is the paper's printed cost, for reproduction."""
-    method: Literal["ppo", "a2c", "value-iteration", "lookahead"] = "ppo"
+    method: Literal["ppo", "a2c", "value-iteration", "long-run", "lookahead"] = "ppo"
     """`ppo`: an agent. `a2c`: the paper's agent. `value-iteration` computes with the known model: better policies,
-    slower decisions. `lookahead`, of a problem with a transition: one step ahead, nothing is trained."""
+    slower decisions. Of a problem with a transition: `long-run`, lookahead on a value for the long run that also prices
+    merged symbols, the best there; `lookahead` for one step, where nothing is trained."""
     over_time: Annotated[OverTime, arg(name="")] = field(default_factory=OverTime)
     steps: int = 1_000_000
     """Environment steps, rounded up to whole updates (ppo, a2c)."""
@@ -101,9 +102,10 @@ class Train:
     def _stopping(self, model: "Model") -> "Task":
         if self.over_time != OverTime():
             raise InputError("--day and --window are for problems with a transition, and this one has none.")
-        if self.method == "lookahead" or self.kernels == "quadratic":
+        if self.method in OVER_TIME or self.kernels == "quadratic":
             raise InputError(
-                "--method lookahead and --kernels quadratic are for problems with a transition, and this one has none."
+                f"--method {', '.join(OVER_TIME)} and --kernels quadratic are for problems with a transition, and this "
+                "one has none."
             )
         task = task_of(model, self.bound, self.prices, self.enforce)
         if self.kernels == "value" and not (self.method == "value-iteration" and task.enforcement.replaces):
@@ -114,8 +116,8 @@ class Train:
     def _ongoing(self, model: "Model") -> "Monitoring":
         if self.method == "value-iteration" or self.kernels == "value":
             raise InputError(
-                "This problem has a transition, so it goes on: --method ppo, a2c or lookahead, --kernels label or "
-                "quadratic."
+                "This problem has a transition, so it goes on: --method ppo, a2c, long-run or lookahead, and --kernels "
+                "label or quadratic."
             )
         task = with_kernels(monitoring_of(model, self.bound, self.prices, self.enforce, self.over_time), self.kernels)
         warn_of_lock_up(task)
@@ -151,8 +153,11 @@ _OPTIONS = {
     "ppo": ("steps",),
     "a2c": ("steps",),
     "value-iteration": ("rounds", "tolerance", "kernels"),
+    "long-run": (),
     "lookahead": (),
 }
+# Methods for problems with a transition only.
+OVER_TIME = ("long-run", "lookahead")
 
 
 _QUICK = {"steps": 200_000, "rounds": 40}

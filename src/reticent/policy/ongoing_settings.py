@@ -8,23 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 from reticent.errors import InputError
+from reticent.guard.long_run import LongRunKernels
 from reticent.guard.quadratic import QuadraticKernels
 from reticent.policy.store import PolicyFile
 from reticent.problem.enforcement import Enforcement, KernelRule, LabelKernels
 from reticent.problem.monitoring import Monitoring
+from reticent.problem.task import record_from_json, record_to_json
 
-# Kernels that need nothing learned, by name.
-KERNELS: dict[str, type[KernelRule]] = {kind.name: kind for kind in (LabelKernels, QuadraticKernels)}
+# Kernels that need no network, by name.
+KERNELS: dict[str, type[KernelRule]] = {kind.name: kind for kind in (LabelKernels, QuadraticKernels, LongRunKernels)}
 
 
-def kernels_of(enforcement: Enforcement) -> dict[str, str]:
+def kernels_of(enforcement: Enforcement) -> dict[str, Any]:
     """The setting that says how merged symbols are priced; nothing where nothing is merged."""
     rule = enforcement.kernel_rule
     if rule is None:
         return {}
-    if type(rule) not in KERNELS.values():
-        raise InputError(f"A policy file can hold the kernels {', '.join(KERNELS)}, but not {type(rule).__name__}.")
-    return {"kernels": rule.name}
+    return {"kernels": record_to_json(rule, KERNELS)}
 
 
 def task_with_kernels(file: PolicyFile) -> Monitoring:
@@ -32,10 +32,8 @@ def task_with_kernels(file: PolicyFile) -> Monitoring:
     task = file.monitoring
     if not task.enforcement.replaces:
         return task
-    match file.settings:
-        case {"kernels": str(name)} if name in KERNELS:
-            return replace(task, enforcement=task.enforcement.with_rule(KERNELS[name]()))
-    raise InputError(f"The policy file's settings {file.settings!r} name no kernels, of {', '.join(KERNELS)}.")
+    rule = record_from_json("rule for kernels", file.settings.get("kernels"), KERNELS)
+    return replace(task, enforcement=task.enforcement.with_rule(rule))
 
 
 def rhythm(file: PolicyFile) -> tuple[int, int]:
@@ -64,9 +62,9 @@ def threshold_of(file: PolicyFile) -> float:
     raise InputError(f"The policy file's settings {file.settings!r} do not name a threshold.")
 
 
-def kappa_of(file: PolicyFile) -> float:
-    """What a bit about the secret counts against one about the useful value."""
-    match file.settings:
-        case {"kappa": float(kappa)} if math.isfinite(kappa):
-            return kappa
-    raise InputError(f"The policy file's settings {file.settings!r} do not say what a bit about the secret counts.")
+def weight_of(file: PolicyFile, name: str) -> float:
+    """One of the weights of a policy."""
+    weight = file.settings.get(name)
+    if not isinstance(weight, float) or not math.isfinite(weight):
+        raise InputError(f"The policy file's settings {file.settings!r} have no weight {name!r}.")
+    return weight

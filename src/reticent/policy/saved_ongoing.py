@@ -8,14 +8,14 @@ from reticent.errors import InputError
 from reticent.policy.actor import Actor, OngoingFeatures
 from reticent.policy.heuristics import InformationGain
 from reticent.policy.network import network_arrays, network_of
-from reticent.policy.ongoing import CheapestStep, EverySteps
+from reticent.policy.ongoing import CheapestStep, EverySteps, LongRunLookahead
 from reticent.policy.ongoing_settings import (
-    kappa_of,
     kernels_of,
     rhythm,
     task_with_kernels,
     threshold_of,
     threshold_setting,
+    weight_of,
 )
 from reticent.policy.policy import Policy, RandomSensor
 from reticent.policy.settings import actor_settings
@@ -34,6 +34,9 @@ def ongoing_file(policy: Policy, task: Monitoring, provenance: dict[str, Any]) -
             settings |= {"inputs": features.inputs, "width": width, "greedy": policy.greedy}
         case CheapestStep():
             kind = "cheapest-step"
+        case LongRunLookahead():
+            kind = "long-run"
+            settings |= {"omega": float(policy.omega), "kappa": float(policy.kappa)}
         case EverySteps():
             kind = "every-steps"
             settings |= {"sensor": int(policy.sensor), "period": int(policy.period)}
@@ -61,12 +64,15 @@ def ongoing_policy_of(file: PolicyFile) -> tuple[OngoingProcess, Policy]:
             return process, Actor(network_of(file, features.size, process.sensors + 1, width), features, greedy)
         case "cheapest-step":
             return process, CheapestStep(process)
+        case "long-run":
+            omega, kappa = (jnp.asarray(weight_of(file, name)) for name in ("omega", "kappa"))
+            return process, LongRunLookahead(process, omega, kappa)
         case "every-steps":
             sensor, period = rhythm(file)
             return process, EverySteps(jnp.asarray(sensor), jnp.asarray(period))
         case "random-sensor":
             return process, RandomSensor(jnp.asarray(threshold_of(file)))
         case "information-gain":
-            kappa, threshold = jnp.asarray(kappa_of(file)), jnp.asarray(threshold_of(file))
+            kappa, threshold = jnp.asarray(weight_of(file, "kappa")), jnp.asarray(threshold_of(file))
             return process, InformationGain(process, kappa, threshold)
     raise InputError(f"This file holds a policy of kind {file.kind!r}, which this version does not know.")

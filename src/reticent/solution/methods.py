@@ -62,7 +62,7 @@ class ActorCritic(Method):
     def having(self, options: Mapping[str, Any]) -> "ActorCritic":
         own = {name: value for name, value in options.items() if name == "steps"}
         rest = {name: value for name, value in options.items() if name != "steps"}
-        return replace(self, recipe=_changed(self.recipe, rest, "steps"), **own)
+        return replace(self, recipe=changed(self.recipe, rest, "steps"), **own)
 
     def solve(self, task: Task, run: Run) -> Released:
         if not task.enforcement.releases:
@@ -80,7 +80,7 @@ class ValueIteration(Method):
     settings: Settings = DEFAULT
 
     def having(self, options: Mapping[str, Any]) -> "ValueIteration":
-        return replace(self, settings=_changed(self.settings, options))
+        return replace(self, settings=changed(self.settings, options))
 
     def solve(self, task: Task, run: Run) -> Solution:
         if self.settings.kernels == "value" and not task.enforcement.replaces:
@@ -113,7 +113,7 @@ class Lattice(Method):
     max_nodes: int = 10_000_000
 
     def having(self, options: Mapping[str, Any]) -> "Lattice":
-        return _changed(self, options)
+        return changed(self, options)
 
     def solve(self, task: Task, run: Run) -> Bracket:
         return solve_lattice(task, self.horizon, max_nodes=self.max_nodes)
@@ -127,7 +127,7 @@ class Tree(Method):
     max_nodes: int = 1_000_000
 
     def having(self, options: Mapping[str, Any]) -> "Tree":
-        return _changed(self, options)
+        return changed(self, options)
 
     def solve(self, task: Task, run: Run) -> Bracket:
         return solve_tree(Process.of(task), self.horizon, self.max_nodes)
@@ -143,7 +143,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _changed(record: Record, options: Mapping[str, Any], *more: str) -> Record:
+def changed(record: Record, options: Mapping[str, Any], *more: str) -> Record:
     """The record with these fields changed."""
     known = [*more, *(each.name for each in fields(record) if each.name != "name")]  # type: ignore[arg-type]
     if unknown := sorted(set(options) - set(known)):

@@ -9,10 +9,11 @@ from reticent.errors import InputError
 from reticent.policy.ongoing import CheapestStep
 from reticent.problem.monitoring import Monitoring
 from reticent.process.ongoing import OngoingProcess
-from reticent.solution.methods import ActorCritic, Run
+from reticent.solution.methods import ActorCritic, Run, changed
 from reticent.solution.ongoing import OngoingSolution
 from reticent.solve.actor_critic import A2C, LONG_RUN
-from reticent.solve.training import ActorCriticTraining
+from reticent.solve.long_run import long_run
+from reticent.solve.training import ActorCriticTraining, Progress
 
 
 class OngoingMethod(abc.ABC):
@@ -63,8 +64,25 @@ class StepByStep(OngoingMethod):
         return OngoingSolution(task, process, CheapestStep(process), {"method": "lookahead"})
 
 
+@dataclass(frozen=True)
+class Weighing(OngoingMethod):
+    """Lookahead on the value for the long run, whose two weights are found over some simulated days."""
+
+    days: int = 32
+
+    def having(self, options: Mapping[str, Any]) -> "Weighing":
+        return changed(self, options)
+
+    def solve(self, task: Monitoring, run: Run) -> OngoingSolution:
+        tell = lambda done, total, how: run.report(Progress(done, total, "rounds", how))  # noqa: E731
+        found = long_run(task, self.days, run.seed, tell)
+        made = {"method": "long-run", "days": self.days, "seed": run.seed}
+        return OngoingSolution(found.task, found.process, found.policy, made)
+
+
 ONGOING_METHODS: dict[str, OngoingMethod] = {
     "ppo": LongRun(ActorCritic("ppo", LONG_RUN)),
     "a2c": LongRun(ActorCritic("a2c", A2C)),
+    "long-run": Weighing(),
     "lookahead": StepByStep(),
 }

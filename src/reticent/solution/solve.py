@@ -20,7 +20,7 @@ from reticent.solve.training import Progress, Report
 
 MethodName = Literal["ppo", "a2c", "value-iteration", "answer"]
 BracketName = Literal["lattice", "tree"]
-OngoingName = Literal["ppo", "a2c", "lookahead"]
+OngoingName = Literal["ppo", "a2c", "long-run", "lookahead"]
 
 
 Named = TypeVar("Named")
@@ -72,8 +72,8 @@ def solve(
     """Solve a task.
 
     Args:
-        task: What to solve. One that goes on has the methods `ppo`, `a2c` and `lookahead`, which looks one step ahead
-            and needs no training.
+        task: What to solve. One that goes on has the methods `ppo` and `a2c`; `long-run`, lookahead on a value with
+            two weights, which is better; and `lookahead` for one step, which needs no training.
         method: `ppo`, an agent that learns from simulated episodes, or the paper's `a2c`; `value-iteration`, which
             computes with the known model: better policies, dearer decisions. `answer` sends one answer in place of
             readings, whatever the task's enforcement; the task of the solution enforces by `AnswerOnly`. `lattice`
@@ -83,7 +83,8 @@ def solve(
         checkpoint: A file that a training saves its state to now and then, and goes on from.
         options: Numbers of the method: `steps` and the fields of `reticent.solve.actor_critic.Recipe` (ppo, a2c);
             those of `reticent.solve.value_iteration.Settings`, such as `rounds`, `tolerance` and `kernels`
-            (value-iteration, answer); `horizon` and `max_nodes` (lattice, tree).
+            (value-iteration, answer); `days` to compare weights over (long-run); `horizon` and `max_nodes` (lattice,
+            tree).
 
     Returns:
         A `Solution`; an `OngoingSolution` of a task that goes on; of `lattice` and `tree` a `Bracket`, because they
