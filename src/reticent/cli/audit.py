@@ -37,7 +37,7 @@ class AuditCommand:
     """With a policy for a fitted model: the folder with the recordings."""
     map: Path | None = None
     """With --data: the TOML file that says what the columns are (table, smoking)."""
-    episodes: int = 40_000
+    episodes: int = 20_000
     """Episodes to simulate or to read; attackers learn from one part and are judged on the other."""
     days: int = 100
     """Of a policy for a problem that goes on: days to simulate, each of another person."""

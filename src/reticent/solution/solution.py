@@ -138,7 +138,7 @@ class Solution(Candidate):
 
     def audit(
         self,
-        episodes: int = 40_000,
+        episodes: int = 20_000,
         seed: int = 0,
         quick: bool = False,
         page: str | Path | None = None,
