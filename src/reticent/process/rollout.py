@@ -18,7 +18,7 @@ from reticent.errors import InputError
 from reticent.guard.panel import chances_of
 from reticent.process.cores import cores
 from reticent.process.ongoing import OngoingProcess
-from reticent.process.process import Process, Public, PublicState, Refusal, State, Transition
+from reticent.process.process import Process, Public, Refusal, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 Act = Callable[[PRNGKey, Any], Index | int]
@@ -155,11 +155,17 @@ def advance_lane(process: Process, act: Act, lane: Lane) -> tuple[Lane, Sent]:
     fresh = process.init(init_key)
     restart = (fresh, _empty_record(fresh))
     state, record = jax.tree.map(lambda new, old: jnp.where(done, new, old), restart, (transition.state, record))
-    kernels, sensor = lane.state.public.kernels, jnp.minimum(action, process.sensors - 1)
-    chances = None if kernels is None else chances_of(process.channel, kernels, sensor, transition.symbol)
+    chances = rule_behind(process, lane.state.public, action, transition.symbol)
     stopped = action >= process.sensors
     sent = Sent(lane.finished, lane.state.step, action, transition.symbol, stopped, chances)
     return Lane(state, record, records, lane.finished + done, key), sent
+
+
+def rule_behind(process: AnyProcess, public: Public, action: Index, symbol: Index) -> Float[Array, " Z"] | None:
+    """The chance of each reading of the sensor to be sent as this symbol; None where readings are sent as they are."""
+    if public.kernels is None:
+        return None
+    return chances_of(process.channel, public.kernels, jnp.minimum(action, process.sensors - 1), symbol)
 
 
 # Many episodes per lane even out their lengths, so that lanes wait little for the longest.
@@ -283,7 +289,7 @@ def _empty_record(state: State) -> Episode:
     )
 
 
-def _confidence(public: PublicState) -> Scalar:
+def _confidence(public: Public) -> Scalar:
     """max_s beta(s), of the surest provider."""
     own = jnp.max(secret_marginal(public.belief))
     return own if public.panel is None else jnp.maximum(own, jnp.max(secret_marginal(public.panel)))
