@@ -140,7 +140,7 @@ def file() -> Measured:
             row = {"rows": millions * 10**6, "file_megabytes": path.stat().st_size / 1e6}
             rows.append({**row, "seconds": seconds, "peak_megabytes": peak})
     notes = [
-        "All attackers, observers, learning curves and the page. 40,000 episodes of the file, drawn at random, are "
+        "All attackers, observers, learning curves and the page. 20,000 episodes of the file, drawn at random, are "
         "attacked; the rest is only streamed through. Peak is the largest resident memory of any audit so far.",
     ]
     return rows, notes

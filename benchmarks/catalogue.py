@@ -61,6 +61,12 @@ BENCHMARKS = (
     Benchmark("guarantee", "The guarantee", "guarantee:guarantee", (*ITERATED, *TRAINED, "solve/baselines.py")),
     Benchmark("moving-promise", "A secret that moves: the promise", "moving:promise", ONGOING),
     Benchmark("moving-price", "A secret that moves: what the guard costs", "moving:price", (*ONGOING, *TRAINED[5:])),
+    Benchmark(
+        "moving-long-run",
+        "A secret that moves: planning for the long run",
+        "long_run:gain",
+        (*ONGOING, "guard/long_run.py", "solve/long_run.py"),
+    ),
     Benchmark("certificate", "Certified gaps", "certificate:large", CERTIFIED),
     Benchmark(
         "certificate-tiny",

@@ -26,7 +26,7 @@ from reticent.process.days import play_days
 from reticent.process.ongoing import OngoingProcess
 from reticent.process.process import Process
 from reticent.process.source import draw
-from reticent.solve.actor_critic import Recipe, train
+from reticent.solve.actor_critic import LONG_RUN, train
 
 # A million steps. Future rows and slots of one size, so that all chains share one compiled program.
 CHAINS, DAYS, STEPS, AHEAD, SLOTS = 40, 50, 500, 24, 96
@@ -179,9 +179,6 @@ def _of_secret(weights: Float[np.ndarray, "*N X"]) -> Float[np.ndarray, "*N"]:
 # Chances that S and U move in a step.
 SPEEDS = {"slow": (0.02, 0.05), "medium": (0.05, 0.1), "fast": (0.1, 0.2)}
 DAYS_MEASURED, TRAINED_STEPS = 128, 500_000
-LONG_RUN = Recipe(
-    environments=64, rollout=32, discount=0.98, trace=0.95, entropy=0.01, actor_rate=2e-3, critic_rate=2e-3
-)
 
 
 def price() -> Measured:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from reticent.evaluate.evaluation import Evaluation
     from reticent.evaluate.monitoring import Monitored, monitor
     from reticent.fit.table import fit
+    from reticent.guard.long_run import LongRunKernels
     from reticent.guard.quadratic import QuadraticKernels
     from reticent.policy.contracts import check_model, check_policy, check_process
     from reticent.policy.heuristics import OneStepLookahead
-    from reticent.policy.ongoing import CheapestStep
+    from reticent.policy.ongoing import CheapestStep, LongRunLookahead
     from reticent.policy.policy import Policy
     from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, PosteriorBound, Unbounded
     from reticent.problem.enforcement import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from reticent.problem.task import Task
     from reticent.process.ongoing import OngoingProcess
     from reticent.process.process import Process
+    from reticent.solution.ongoing import OngoingSolution
     from reticent.solution.solution import Solution
     from reticent.solution.solve import load, solve
     from reticent.solve.certificate import Certificate, certify
@@ -60,6 +62,8 @@ _HOME = {
     "Information": "problem.bound",
     "InputError": "errors",
     "Lagrangian": "problem.enforcement",
+    "LongRunKernels": "guard.long_run",
+    "LongRunLookahead": "policy.ongoing",
     "Mask": "problem.enforcement",
     "Model": "problem.model",
     "Monitored": "evaluate.monitoring",
@@ -67,6 +71,7 @@ _HOME = {
     "Objective": "problem.objective",
     "OneStepLookahead": "policy.heuristics",
     "OngoingProcess": "process.ongoing",
+    "OngoingSolution": "solution.ongoing",
     "PaperCost": "problem.enforcement",
     "Penalty": "problem.enforcement",
     "Policy": "policy.policy",
@@ -105,6 +110,8 @@ __all__ = [
     "Information",
     "InputError",
     "Lagrangian",
+    "LongRunKernels",
+    "LongRunLookahead",
     "Mask",
     "Model",
     "Monitored",
@@ -112,6 +119,7 @@ __all__ = [
     "Objective",
     "OneStepLookahead",
     "OngoingProcess",
+    "OngoingSolution",
     "PaperCost",
     "Penalty",
     "Policy",

@@ -27,7 +27,7 @@ def test_the_first_example_runs_and_passes_gymnasiums_checks():
 @pytest.mark.usefixtures("sb3", "less_work")
 def test_an_agent_is_trained_and_comes_back_in(capsys):
     shorter = TRAINING
-    for much, less in (("200_000", "10_240"), ("100_000", "8_192"), ("40_000", "1_000")):
+    for much, less in (("200_000", "10_240"), ("100_000", "8_192"), ("20_000", "1_000")):
         assert much in shorter
         shorter = shorter.replace(much, less)
     exec(compile(shorter, "docs/gym.md", "exec"), {})

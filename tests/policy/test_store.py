@@ -29,7 +29,7 @@ def actor():
 def stored(actor, **changes):
     fields = {
         "kind": "actor",
-        "task": Task(two_binary_sensors(), Information(0.2)),
+        "made_for": Task(two_binary_sensors(), Information(0.2)),
         "settings": {"inputs": "rich", "width": 8, "greedy": False},
         "arrays": network_arrays(actor.network),
         "provenance": {"seed": 0},

@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Int
 
+from reticent.audit.exact_bayes import ExactBayes
 from reticent.audit.measures import Resampler, balanced
-from reticent.audit.posterior import Posterior, posterior_of
+from reticent.audit.play import play
+from reticent.audit.posterior import Posterior
 from reticent.audit.traces import Traces
 from reticent.evaluate.estimate import Estimate
 from reticent.policy.heuristics import BASELINES, threshold_rules
@@ -20,7 +23,6 @@ from reticent.problem.bound import Unbounded
 from reticent.problem.enforcement import Penalty
 from reticent.problem.task import Task
 from reticent.process.process import Process
-from reticent.process.rollout import Episode, simulate
 
 THRESHOLDS = (0.0, 0.5, 0.7, 0.85, 0.95, 0.99)
 EPISODES = 4_096
@@ -52,21 +54,33 @@ class SameUtility:
 
 def baseline_points(task: Task, seed: int) -> list[Point]:
     """Every baseline at every threshold, without bound."""
-    horizon = min(task.horizon, LONGEST)
-    process = Process.of(replace(task, bound=Unbounded(), enforcement=Penalty(), horizon=horizon))
+    free = replace(task, bound=Unbounded(), enforcement=Penalty(), horizon=min(task.horizon, LONGEST))
+    process, exact = Process.of(free), ExactBayes(task.model.prior, "exact Bayes")
     resampler, points = Resampler(np.arange(EPISODES), seed), []
     for name in BASELINES:
         for variant, rule in threshold_rules(name, process).items():
+            # A threshold says when to stop and nothing else, so the highest one passes all others on its way.
+            last = eqx.tree_at(lambda p: p.threshold, rule, jnp.asarray(max(THRESHOLDS)))
+            _, traces = play(free, process, last, EPISODES, seed)
+            moments = list(exact.along(traces))
             for threshold in THRESHOLDS:
-                stops = eqx.tree_at(lambda p: p.threshold, rule, jnp.asarray(threshold))
-                records = simulate(process, stops.act, EPISODES, seed)
-                believed = posterior_of(np.asarray(records.belief), task.model.prior)
-                accuracies = both_balanced(believed, records, resampler)
-                points.append(Point(name, variant, threshold, *accuracies, float(records.releases.mean())))
+                believed, releases = _stopped(moments, traces, threshold)
+                accuracies = both_balanced(believed, traces, resampler)
+                points.append(Point(name, variant, threshold, *accuracies, float(releases.mean())))
     return points
 
 
-def both_balanced(believed: Posterior, truth: Episode | Traces, resampler: Resampler) -> tuple[Estimate, Estimate]:
+def _stopped(moments: list[Posterior], traces: Traces, threshold: float) -> tuple[Posterior, Int[np.ndarray, " N"]]:
+    """What is believed where the confidence in U first reaches the threshold or the episode ends, after so many
+    releases."""
+    sure = np.stack([moment.useful.max(1) >= threshold for moment in moments])
+    first = np.where(sure.any(0), sure.argmax(0), len(moments))
+    when, episode = np.minimum(first, traces.length), np.arange(len(traces))
+    columns = zip(*(vars(moment).values() for moment in moments), strict=True)
+    return Posterior(*(np.stack(column)[when, episode] for column in columns)), when
+
+
+def both_balanced(believed: Posterior, truth: Traces, resampler: Resampler) -> tuple[Estimate, Estimate]:
     """Balanced accuracies on U and on S."""
     useful, secret = (
         balanced(believed.fair_guess(label), np.asarray(getattr(truth, label)), resampler)

@@ -27,6 +27,8 @@ PATIENCE = 14
 # Episodes per compiled call of evaluation and prediction.
 EPISODES_AT_ONCE = 1024
 HELD_OUT = 0.2
+# Networks learn from the steps within which so many episodes end, rounded up to a multiple.
+SHARE_ENDED, ROUNDED_STEPS = 0.99, 4
 
 
 class Candidate(NamedTuple):
@@ -71,7 +73,7 @@ class Lstm(Attacker):
         return posterior_of(belief, prior)
 
     def _trained(self, trained_on: Traces, judged: Traces, both: Traces) -> Candidate:
-        seen = sequences_of(trained_on, scale := Scale.of(both))
+        seen = sequences_of(_until_most_ended(trained_on), scale := Scale.of(both))
         best = Candidate(training.initial_networks(self.seed, seen, both), scale, frequencies(both), np.inf)
         possible, *evaluation = _evaluation(judged, best)
         networks, optimiser = best.network, training.optimiser_states(best.network)
@@ -101,6 +103,13 @@ def held_out_rows(traces: Traces, seed: int) -> Bool[np.ndarray, " N"]:
     chance = _rng(seed).random(int(traces.person.max()) + 1)[traces.person]
     held_out = chance < max(HELD_OUT, float(chance.min()) + 1e-12)
     return held_out if not held_out.all() else np.arange(len(traces)) % 5 == 0
+
+
+def _until_most_ended(traces: Traces) -> Traces:
+    """Without the steps that few episodes reach, for which every batch would have room. Rounded up, so that samples of
+    the same traces have one shape."""
+    reached = int(np.quantile(traces.length, SHARE_ENDED)) + 1
+    return traces.padded(min(traces.longest, -(-reached // ROUNDED_STEPS) * ROUNDED_STEPS))
 
 
 def _rng(seed: int) -> np.random.Generator:

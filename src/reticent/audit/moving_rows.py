@@ -8,9 +8,8 @@ from reticent.audit.trace_rows import STOP, chances_of, index_of, likelihoods, n
 from reticent.audit.traces import PADDING
 from reticent.errors import InputError
 from reticent.problem.model import Model
+from reticent.problem.monitoring import SILENT
 
-# In the column of sensors: time passed and nothing was sent.
-SILENT = "silent"
 SEE = "See `reticent docs traces`."
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from reticent.audit.audit import Context, audit_traces
 from reticent.audit.classifiers import retrained
@@ -39,10 +40,10 @@ from reticent.process.source import FromCodes
 # The paper's no-PUT policy releases so many readings.
 OPEN_READINGS = 10
 SIMPLE_READINGS, SIMPLE_EPISODES = (1, 3, 10), 8_192
-SESSIONS, PEOPLE = 10, 2_048
+SESSIONS, PEOPLE = 10, 1_024
+MISMATCH_EPISODES = 2_048
 # Episodes that attackers learn from and are tried on where everybody is judged alone.
 PEOPLE_EPISODES = 4_096
-MISMATCH_EPISODES = 4_096
 # Random traces for the paper's adversary to learn from, at the most.
 RANDOM_EPISODES = 8_192
 FACTORS, SHARES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5), (0.1, 0.2, 0.4)
@@ -137,15 +138,21 @@ def audit_policy(
     tell("repeated sessions")
     forgotten, carried = (repeated_sessions(process, policy, way, SESSIONS, PEOPLE, seed) for way in (False, True))
     tell("wrong models")
-    channel = np.asarray(process.channel)
-    changes = [("spread", size, sharpened(channel, size)) for size in FACTORS]
-    changes += [("distance", size, moved_apart(channel, size)) for size in FACTORS]
-    changes += [("others", size, mixed(channel, size)) for size in SHARES]
-    wrong = [
-        WrongModel(change, size, mismatch(process, policy, true, MISMATCH_EPISODES, seed))
-        for change, size, true in changes
-    ]
+    wrong = _wrong_models(process, policy, seed)
     return PolicyAudit(audit, audited, points, same, forgotten, carried, wrong)
+
+
+def _wrong_models(process: Process, policy: Policy, seed: int) -> list[WrongModel]:
+    def found(true: Float[np.ndarray, "A S U Z"]) -> Mismatch:
+        return mismatch(process, policy, true, MISMATCH_EPISODES, seed)
+
+    channel = np.asarray(process.channel)
+    right = found(channel)
+    return [
+        *(WrongModel("spread", size, right if size == 1 else found(sharpened(channel, size))) for size in FACTORS),
+        *(WrongModel("distance", size, right if size == 1 else found(moved_apart(channel, size))) for size in FACTORS),
+        *(WrongModel("others", size, found(mixed(channel, size))) for size in SHARES),
+    ]
 
 
 def audit_answers(

@@ -59,16 +59,16 @@ def trace_table(
     # Where nothing is merged, a symbol is its own reading for sure.
     chances = np.eye(len(model.symbols))[symbol] if sent.chances is None else np.asarray(sent.chances)[order]
     sensor_names, symbol_names = (*model.sensors, STOP), (*model.symbols, *merged)
-    person = {} if recorded is None else {"person": _named(recorded.person[records.row][episode], recorded.people)}
+    person = {} if recorded is None else {"person": named(recorded.person[records.row][episode], recorded.people)}
     return pl.DataFrame(
         {
             "episode": episode.astype(np.int64),
             "step": step.astype(np.int32),
-            "sensor": _named(action, sensor_names),
-            "symbol": _named(symbol, symbol_names),
+            "sensor": named(action, sensor_names),
+            "symbol": named(symbol, symbol_names),
             "chances": pl.Series(chances).cast(pl.Array(pl.Float64, len(model.symbols))),
-            "secret": _named(np.asarray(records.secret)[episode], model.secrets),
-            "useful": _named(np.asarray(records.useful)[episode], model.useful),
+            "secret": named(np.asarray(records.secret)[episode], model.secrets),
+            "useful": named(np.asarray(records.useful)[episode], model.useful),
             **person,
         }
     ).with_columns(pl.when(pl.Series(~stopped)).then(pl.col("symbol", "chances")))
@@ -83,7 +83,7 @@ def write_traces(path: Path, task: Task, process: Process, records: Episode, sen
         raise InputError(f"Cannot write {str(path)!r}: {error}.") from error
 
 
-def _named(index: np.ndarray, names: tuple[str, ...]) -> pl.Series:
+def named(index: np.ndarray, names: tuple[str, ...]) -> pl.Series:
     """Names in place of indices."""
     return pl.Series(index).replace_strict(
         range(len(names)), names, default=None, return_dtype=pl.Enum(list(dict.fromkeys(names)))

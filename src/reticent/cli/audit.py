@@ -37,8 +37,10 @@ class AuditCommand:
     """With a policy for a fitted model: the folder with the recordings."""
     map: Path | None = None
     """With --data: the TOML file that says what the columns are (table, smoking)."""
-    episodes: int = 40_000
+    episodes: int = 20_000
     """Episodes to simulate or to read; attackers learn from one part and are judged on the other."""
+    days: int = 100
+    """Of a policy for a problem that goes on: days to simulate, each of another person."""
     quick: bool = False
     """A quick audit: at most 4,000 episodes, without network, learning curves, sessions and wrong models."""
     out: Path = Path("reticent-audit")
@@ -51,7 +53,7 @@ class AuditCommand:
     def run(self) -> None:
         """Attack, write the page, print the verdict."""
         from reticent.process.compile_cache import use_compile_cache
-        from reticent.solution.page import Subject, make_folder, write_page, write_record
+        from reticent.solution.page import Subject, make_folder, write_page
 
         self._check()
         make_folder(self.out)
@@ -62,8 +64,7 @@ class AuditCommand:
             assert subject is not None
             tell("drawing the report")
             about = Subject(f"Audit of {subject.name}", str(subject), _digest(subject))
-            write = write_record if "moments" in found else write_page
-            page, found = write(self.out, found, about, self.seed)
+            page, found = write_page(self.out, found, about, self.seed)
         if self.json:
             print(json.dumps({"report": str(page), **found}))
         else:
@@ -94,10 +95,15 @@ class AuditCommand:
     def _found(self, tell: Any) -> dict[str, Any]:
         if self.traces is not None:
             return self._of_traces(tell)
+        from reticent.solution.ongoing import OngoingSolution
         from reticent.solution.solve import load
 
         assert self.policy is not None
         solution = load(self.policy)
+        if isinstance(solution, OngoingSolution):
+            if self.data or self.map:
+                raise InputError("--data and --map replay readings until a stop; this policy goes on. Leave them out.")
+            return solution.audit(self.days, self.seed, self.quick, progress=tell).to_json()
         if self.data is not None:
             say_what_is_assumed(solution.task.model)
         return solution.audit(

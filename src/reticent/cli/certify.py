@@ -85,8 +85,15 @@ class Certify:
         return task_of(model_of(self.target), self.bound, self.prices, self.enforce)
 
     def _solution(self) -> "Solution":
+        from reticent.solution.ongoing import OngoingSolution
         from reticent.solution.solve import load
 
         if self.bound != Bounds() or self.prices != Prices() or self.enforce:
             raise InputError("A policy file has its own bound, prices and enforcement: leave those options out.")
-        return load(self.target)
+        solution = load(self.target)
+        if isinstance(solution, OngoingSolution):
+            raise InputError(
+                "This policy is for a problem that goes on, whose optimal cost has no certificate. `reticent solve` "
+                "gives that of the first few steps."
+            )
+        return solution

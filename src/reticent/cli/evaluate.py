@@ -8,22 +8,33 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from reticent.cli.options import EnforceOption, check_seed, check_writable
+from reticent.cli.over_time import print_days
 from reticent.cli.terminal import stages
+from reticent.errors import InputError
 
 if TYPE_CHECKING:
     from reticent.evaluate.estimate import Estimate
     from reticent.evaluate.evaluation import Evaluation
     from reticent.problem.task import Task
+    from reticent.solution.ongoing import OngoingSolution
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Simulate a saved policy and print cost, stopping time, accuracies and violations, each with its 95 % interval."""
+    """Simulate a saved policy and print cost, stopping time, accuracies and violations, each with its 95 % interval.
+
+    Of a policy for a problem that goes on, days are simulated: silence and utility over time, when a day typically
+    locks and when it is free again, and the highest posteriors of the secret.
+    """
 
     policy: Annotated[Positional[Path], arg(metavar="POLICY")]
     """A policy file."""
     episodes: int = 100_000
     """Episodes to simulate."""
+    days: int = 100
+    """Of a problem that goes on: days to simulate."""
+    out: Path | None = None
+    """Of a problem that goes on: a folder for a page about the day, its figures and days.json."""
     precision: float | None = None
     """Simulate no more episodes than make the interval of the mean cost this narrow: so far to each side."""
     enforce: EnforceOption | None = None
@@ -42,6 +53,7 @@ class Evaluate:
         from reticent.gateway.sessions import ASSUMPTION
         from reticent.problem.enforcement import named_enforcement
         from reticent.process.compile_cache import use_compile_cache
+        from reticent.solution.ongoing import OngoingSolution
         from reticent.solution.solve import load
 
         check_seed(self.seed)
@@ -50,6 +62,10 @@ class Evaluate:
             check_writable(self.traces)
         use_compile_cache()
         solution = load(self.policy, None if self.enforce is None else named_enforcement(self.enforce))
+        if isinstance(solution, OngoingSolution):
+            return self._days(solution)
+        if self.out is not None:
+            raise InputError("--out is for policies of problems that go on, and this one has a stop.")
         task = solution.task
         most = "" if self.precision is None else "at most "
         with stages(f"simulating {most}{self.episodes:,} episodes"):
@@ -71,6 +87,19 @@ class Evaluate:
                 print(f"The bound is on the mean of spent bits: {said}, {_side(said, limit)} the limit {limit:g}.")
             if self.traces:
                 print(f"What was released: {self.traces}")
+
+    def _days(self, solution: "OngoingSolution") -> None:
+        if self.precision is not None:
+            raise InputError("--precision is for episodes; of a policy that goes on say how many --days.")
+        with stages(f"simulating {self.days:,} days"):
+            found = solution.evaluate(self.days, self.seed, self.traces, self.out)
+        if self.json:
+            print(json.dumps({"policy": str(self.policy), **found.to_json()}))
+            return
+        print_days(found)
+        for what, path in (("What was sent", self.traces), ("Page", self.out and self.out / "report.html")):
+            if path is not None:
+                print(f"{what}: {path}")
 
 
 def _side(number: "Estimate", limit: float) -> str:

@@ -10,7 +10,9 @@ from tyro.conf import arg
 from reticent.errors import InputError
 
 if TYPE_CHECKING:
+    from reticent.problem.bound import Bound
     from reticent.problem.model import Model
+    from reticent.problem.monitoring import Monitoring
     from reticent.problem.task import Task
 
 EnforceOption = Literal["penalty", "withhold", "coarsen", "answer", "mask", "lagrangian", "paper"]
@@ -44,6 +46,16 @@ class Prices:
     """Price C_B of crossing the bound; `inf` forbids sensors that could cross it, as --enforce mask does."""
 
 
+@dataclass(frozen=True)
+class OverTime:
+    """Of a problem with a transition, which goes on."""
+
+    day: int | None = None
+    """For a problem with a transition: steps of a day; by default 480."""
+    window: int | None = None
+    """For a problem with a transition and --information: count the bits over any so many steps."""
+
+
 def model_of(problem: str) -> "Model":
     """The model of a problem file, or the synthetic one."""
     from reticent.problem.model import read_problem
@@ -54,11 +66,39 @@ def model_of(problem: str) -> "Model":
 
 def task_of(model: "Model", bounds: Bounds, prices: Prices, enforce: EnforceOption | None = None) -> "Task":
     """The task that the options describe."""
-    from reticent.problem.bound import Bound, Confidence, ExpectedInformation, Information, Unbounded
     from reticent.problem.enforcement import default_enforcement, named_enforcement
     from reticent.problem.objective import Objective
-    from reticent.problem.prior_range import over_priors, parsed_ranges
     from reticent.problem.task import Task
+
+    bound = bound_of(bounds)
+    enforcement = named_enforcement(enforce or default_enforcement(bound).name, prices.violation_cost)
+    return Task(_over_priors(model, bounds), bound, Objective(prices.time_cost, prices.error_penalty), enforcement)
+
+
+def monitoring_of(
+    model: "Model", bounds: Bounds, prices: Prices, enforce: EnforceOption | None, over_time: OverTime
+) -> "Monitoring":
+    """The task that the options describe, of a model that moves."""
+    from reticent.problem.enforcement import USUAL, named_enforcement
+    from reticent.problem.monitoring import Monitoring
+    from reticent.problem.objective import Objective
+
+    enforcement = USUAL if enforce is None else named_enforcement(enforce, prices.violation_cost)
+    objective = Objective(prices.time_cost, prices.error_penalty)
+    days = {} if over_time.day is None else {"horizon": over_time.day}
+    model = _over_priors(model, bounds)
+    return Monitoring(model, bound_of(bounds), objective, enforcement, window=over_time.window, **days)
+
+
+def _over_priors(model: "Model", bounds: Bounds) -> "Model":
+    from reticent.problem.prior_range import over_priors, parsed_ranges
+
+    return over_priors(model, parsed_ranges(bounds.prior_range)) if bounds.prior_range else model
+
+
+def bound_of(bounds: Bounds) -> "Bound":
+    """The one bound that is given."""
+    from reticent.problem.bound import Confidence, ExpectedInformation, Information, Unbounded
 
     kinds = (Confidence, Information, ExpectedInformation)
     limits = (bounds.confidence, bounds.information, bounds.expected_information)
@@ -69,10 +109,7 @@ def task_of(model: "Model", bounds: Bounds, prices: Prices, enforce: EnforceOpti
             "Give one bound: --confidence L, --information BITS or --expected-information BITS; or --unbounded."
         )
     [bound] = given
-    if bounds.prior_range:
-        model = over_priors(model, parsed_ranges(bounds.prior_range))
-    enforcement = named_enforcement(enforce or default_enforcement(bound).name, prices.violation_cost)
-    return Task(model, bound, Objective(prices.time_cost, prices.error_penalty), enforcement)
+    return bound
 
 
 def check_writable(path: Path) -> None:

@@ -18,7 +18,7 @@ class ReportCommand:
     """Draw the report of a results folder: a sweep, finished or not, with its best settings; a study; or an audit."""
 
     folder: Annotated[Positional[Path], arg(metavar="DIR")]
-    """A folder written by `sweep`, `demo`, `reproduce` or `audit`."""
+    """A folder written by `sweep`, `demo`, `reproduce`, `audit` or `evaluate --out`."""
     json: bool = False
     """Print one JSON object instead of the table."""
 
@@ -41,8 +41,9 @@ class ReportCommand:
         """Those of a sweep, with their fronts."""
         from reticent.report.results import read_results, read_study
         from reticent.report.sweep import comparable, with_fronts
+        from reticent.report.write import AUDIT, DAYS
 
-        if (self.folder / "audit.json").is_file() or read_study(self.folder)["page"] != "sweep":
+        if any((self.folder / name).is_file() for name in (AUDIT, DAYS)) or read_study(self.folder)["page"] != "sweep":
             return None
         return with_fronts(comparable(read_results(self.folder)))
 

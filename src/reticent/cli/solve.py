@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from reticent.cli.options import Bounds, Prices, model_of, task_of
+from reticent.cli.options import Bounds, OverTime, Prices, model_of, monitoring_of, task_of
+from reticent.cli.over_time import warn_of_lock_up
 from reticent.cli.terminal import say_what_is_not_told_apart, stages
 from reticent.errors import InputError
+from reticent.problem.monitoring import SILENT
 
 if TYPE_CHECKING:
+    from reticent.problem.monitoring import Monitoring
     from reticent.problem.task import Task
 
 
 @dataclass(frozen=True)
 class Solve:
-    """Bracket the optimal cost of a small problem exactly; with --expected-information, compute it."""
+    """Bracket the optimal cost of a small problem exactly; with --expected-information, compute it.
+
+    Of a problem with a transition, the optimal cost of the first --horizon steps is computed.
+    """
 
     problem: Annotated[Positional[str], arg(metavar="PROBLEM")]
     """A JSON problem file, or `synthetic`."""
@@ -26,8 +32,10 @@ class Solve:
     """How to solve it."""
     bound: Annotated[Bounds, arg(name="")] = field(default_factory=Bounds)
     prices: Annotated[Prices, arg(name="")] = field(default_factory=Prices)
+    over_time: Annotated[OverTime, arg(name="")] = field(default_factory=OverTime)
     horizon: int | None = None
-    """At most this many releases; by default as many as it takes to close the bracket."""
+    """At most this many releases; by default as many as it takes to close the bracket. Of a problem with a transition,
+    this many steps."""
     max_nodes: int = 10_000_000
     """Stop deepening the lattice at this many nodes."""
     json: bool = False
@@ -38,7 +46,12 @@ class Solve:
         for name, value in (("horizon", self.horizon), ("max-nodes", self.max_nodes)):
             if value is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, but is {value}.")
-        task = task_of(model_of(self.problem), self.bound, self.prices)
+        model = model_of(self.problem)
+        if model.moves:
+            return self._first_steps(monitoring_of(model, self.bound, self.prices, None, self.over_time))
+        if self.over_time != OverTime():
+            raise InputError("--day and --window are for problems with a transition, and this one has none.")
+        task = task_of(model, self.bound, self.prices)
         say_what_is_not_told_apart(task.model)
         if self.horizon is None and self.bound.information is not None:
             raise InputError("The information bound needs --horizon: its lattice grows with the order of releases.")
@@ -48,6 +61,21 @@ class Solve:
             raise InputError("The expected-information bound needs --horizon: it is solved for a number of releases.")
         else:
             self._mixture(task, self.horizon)
+
+    def _first_steps(self, task: "Monitoring") -> None:
+        from reticent.solve.ongoing_tree import first_steps
+
+        warn_of_lock_up(task)
+        if self.horizon is None:
+            raise InputError("A problem with a transition goes on: --horizon says how many steps are solved exactly.")
+        with stages("building the tree of all that may be sent"):
+            found = first_steps(task, self.horizon)
+        first = [*task.model.sensors, SILENT][found.action]
+        if self.json:
+            print(json.dumps({**asdict(found), "first": first, "kind": "exact"}))
+            return
+        print(f"The optimal cost of the first {found.steps} steps is {found.cost:.6f}; first action: {first}.")
+        print(f"Without a bound it would be {found.lower:.6f}. Both are exact.")
 
     def _mixture(self, task: "Task", horizon: int) -> None:
         from reticent.solve.expected_information import solve_expected

@@ -12,11 +12,13 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal, useful_marginal
 from reticent.belief.chain import Sequences, filtered, predict, smoothed
+from reticent.belief.trajectory import directed_bits
 from reticent.errors import InputError
 from reticent.evaluate.estimate import CONFIDENCE_LEVEL, Estimate, mean
 from reticent.policy.policy import Policy
 from reticent.process.days import Day, play_days
 from reticent.process.ongoing import OngoingProcess
+from reticent.process.source import FromModel
 
 # The course of a day is told in so many parts.
 PARTS = 12
@@ -32,15 +34,16 @@ class Monitored:
     `accuracy_useful` is how often the provider's best guess of U_t, with all that was sent up to t, is right;
     `accuracy_secret` the same of S_t, and `accuracy_secret_hindsight` with all that was sent until the end of the day.
     `releases` is the share of steps in which something is sent, `locked` that in which no sensor is allowed.
-    `spent_bits` is the information about the secret of the moment, per step.
+    `spent_bits` is the information about the secret of the moment, per step, and `directed_bits` that about all secrets
+    up to the moment (None where lives are played that do not follow the chain).
 
     `highest_filter`, `highest_smoother` and `highest_prediction` are the largest posterior of a secret that occurred:
     of the present, of any moment with all that was sent until the end of the day, and of up to 60 steps ahead; by the
     model or by any other of its panel.
 
-    `course` tells the day in twelve parts: the share of silent steps, of locked ones, and the accuracy on U_t of each.
-    Days that lock do so after `lock_step` steps first (the median; None where none locks), for `lock_length` steps in
-    the mean.
+    `course` tells the day in twelve parts: the share of silent steps, of locked ones, the accuracy on U_t, and the bits
+    about the secret of the moment that a step says, of each. `days_locked` is the share of days that lock at all; they
+    do so after `lock_step` steps first (the median; None where none locks), for `lock_length` steps in the mean.
 
     Example:
         >>> from reticent.problem.synthetic import two_binary_sensors
@@ -62,16 +65,29 @@ class Monitored:
     releases: Estimate
     locked: Estimate
     spent_bits: Estimate
+    directed_bits: Estimate | None
     highest_filter: float
     highest_smoother: float
     highest_prediction: float
     course: list[dict[str, Any]]
+    days_locked: float
     lock_step: float | None
     lock_length: float | None
 
+    @property
+    def silence(self) -> str:
+        """When a day typically locks, and when it is free again, in words."""
+        if self.lock_step is None or self.lock_length is None:
+            return "No day locks: at every step some sensor may speak."
+        return (
+            f"{100 * self.days_locked:.0f} % of days lock: first after {self.lock_step:.0f} steps (median), and free "
+            f"again {self.lock_length:.1f} steps later (mean). Locked are {100 * self.locked.value:.1f} % of all "
+            f"steps, and {100 * self.course[-1]['locked']:.1f} % of those at the end of the day."
+        )
+
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary for one JSON object."""
-        return {"kind": "estimate", "level": CONFIDENCE_LEVEL, **asdict(self)}
+        return {"kind": "estimate", "level": CONFIDENCE_LEVEL, **asdict(self), "silence": self.silence}
 
 
 def monitor(process: OngoingProcess, policy: Policy, days: int = 100, seed: int = 0) -> Monitored:
@@ -94,9 +110,14 @@ def monitor(process: OngoingProcess, policy: Policy, days: int = 100, seed: int 
         >>> rt.monitor(process, rt.CheapestStep(process), days=4).steps
         100
     """
+    check_days(days)
+    return summarise_days(process, play_days(process, policy.act, days, seed), seed)
+
+
+def check_days(days: int) -> None:
+    """Refuse too few days for an interval."""
     if days < 2:
         raise InputError(f"An interval needs at least two days; got {days}. Simulate more.")
-    return summarise_days(process, play_days(process, policy.act, days, seed), seed)
 
 
 def summarise_days(process: OngoingProcess, day: Day, seed: int) -> Monitored:
@@ -116,10 +137,12 @@ def summarise_days(process: OngoingProcess, day: Day, seed: int) -> Monitored:
         releases=_by_day(day.sent),
         locked=_by_day(day.locked),
         spent_bits=_by_day(day.bits),
+        directed_bits=_directed(process, day),
         highest_filter=max(_highest(filtered(*known)) for known in _providers(process, day)),
         highest_smoother=max(_highest(smoothed(*known)) for known in _providers(process, day)),
         highest_prediction=max(_highest_ahead(*known) for known in _providers(process, day)),
-        course=_course({"silent": ~day.sent, "locked": day.locked, "accuracy_useful": right}),
+        course=_course({"silent": ~day.sent, "locked": day.locked, "accuracy_useful": right, "bits": day.bits}),
+        days_locked=float(day.locked.any(1).mean()),
         lock_step=first,
         lock_length=length,
     )
@@ -127,6 +150,13 @@ def summarise_days(process: OngoingProcess, day: Day, seed: int) -> Monitored:
 
 def _by_day(values: Any) -> Estimate:
     return mean(np.asarray(values, float).mean(1))
+
+
+def _directed(process: OngoingProcess, day: Day) -> Estimate | None:
+    if not isinstance(process.source, FromModel):
+        return None
+    model = process.task.model
+    return _by_day(directed_bits(model.prior, model.dynamics, day.likelihood, day.secret))
 
 
 def _highest(beliefs: Sequences) -> float:

@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import useful_marginal
 from reticent.guard.safety import Safety
+from reticent.guard.score import score, tangents
 from reticent.problem.enforcement import Guard, KernelRule
 from reticent.problem.merging import LEAST_MASS, RAW_BONUS, quadratic_symbols
 from reticent.types import Kernels
@@ -38,13 +39,9 @@ class QuadraticKernels(KernelRule):
     def kernels(self, guard: Guard, safety: Safety) -> Kernels:
         xp, useful = safety.xp, safety.readings.useful
         law = useful.sum(0)
-        score = (useful**2).sum(0) / xp.where(law > 0, law, 1.0)
         anchors = _anchors(safety) if guard.declares else _present(safety)
-        # sum_u (2 a(u) - |a|^2) P(u, z), [M A Z].
-        tangents = 2 * anchors - (anchors**2).sum(1, keepdims=True)
-        merged = (tangents[..., None] * useful[None]).sum(1)
-        raw = (1 - RAW_BONUS) * law - score
-        return safety.cheapest(xp.concatenate([raw[None], law[None] - merged]))
+        raw = (1 - RAW_BONUS) * law - score(useful)
+        return safety.cheapest(xp.concatenate([raw[None], law[None] - tangents(anchors, useful)]))
 
     def merged_symbols(self, declares: bool, useful: Sequence[str]) -> tuple[str, ...]:
         return tuple(quadratic_symbols(declares, useful))

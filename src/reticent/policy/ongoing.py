@@ -1,15 +1,17 @@
-"""Baselines for a problem that goes on: one-step lookahead, and a fixed sensor every so many steps.
+"""For a problem that goes on: lookahead for one step and for the long run, and a fixed sensor every so many steps.
 
 `RandomSensor` and `InformationGain` serve there, too: silence takes the place of the stop.
 """
 
 import jax.numpy as jnp
 
+from reticent.belief.bayes import secret_marginal, useful_marginal
+from reticent.guard.long_run import long_run_value
 from reticent.guard.ongoing import OngoingState
 from reticent.policy.ongoing_features import step_costs
 from reticent.policy.policy import Policy
 from reticent.process.ongoing import OngoingProcess
-from reticent.types import Index, PRNGKey
+from reticent.types import Index, PRNGKey, Scalar
 
 
 class CheapestStep(Policy):
@@ -31,6 +33,41 @@ class CheapestStep(Policy):
     def act(self, key: PRNGKey, public: OngoingState) -> Index:
         del key
         return jnp.argmin(jnp.where(public.allowed, step_costs(self.process, public), jnp.inf))
+
+
+class LongRunLookahead(Policy):
+    """Lookahead on the value for the long run: whatever makes this step and V after it cheapest.
+
+    Where merged symbols are priced for the long run, too, the weights are best those of `LongRunKernels`;
+    `rt.solve(task, "long-run")` finds them.
+
+    Args:
+        process: The process that it looks ahead in.
+        omega: What the quadratic score of U is worth beyond this step.
+        kappa: What that of S costs.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from reticent.problem.synthetic import tells_useful
+        >>> moves = {"secret": [[0.9, 0.1], [0.1, 0.9]], "useful": [[0.5, 0.5], [0.5, 0.5]]}
+        >>> process = rt.OngoingProcess(rt.Monitoring(tells_useful().moving(moves), rt.Confidence(0.8)))
+        >>> policy = rt.LongRunLookahead(process, jnp.asarray(1.0), jnp.asarray(1.0))
+        >>> rt.monitor(process, policy, days=2).accuracy_useful.value
+        1.0
+    """
+
+    process: OngoingProcess
+    omega: Scalar
+    kappa: Scalar
+
+    def act(self, key: PRNGKey, public: OngoingState) -> Index:
+        del key
+        prospect, price = self.process.prospect(public), self.process.objective.error_penalty
+        after = long_run_value(self.omega, self.kappa, prospect.secret, prospect.useful).sum(1)
+        now = secret_marginal(public.belief)[:, None], useful_marginal(public.belief)[:, None]
+        value = jnp.append(after, long_run_value(self.omega, self.kappa, *now))
+        costs = step_costs(self.process, public) + price * value
+        return jnp.argmin(jnp.where(public.allowed, costs, jnp.inf))
 
 
 class EverySteps(Policy):

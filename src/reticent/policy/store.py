@@ -13,21 +13,47 @@ import numpy as np
 
 from reticent.errors import InputError
 from reticent.problem.array_file import read_arrays, write_arrays
+from reticent.problem.monitoring import Monitoring
 from reticent.problem.task import Task
 
 FORMAT, OLD_FORMAT = "reticent-policy-2", "reticent-policy-1"
 HEADER = "reticent"
+# The header's entry that says what the policy is for: a problem with a stop, or one that goes on.
+TASK, MONITORING = "task", "monitoring"
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyFile:
-    """What a policy file holds: `kind` says how to rebuild the policy from `arrays` and `settings`."""
+    """What a policy file holds: `kind` says how to rebuild the policy from `arrays` and `settings`.
+
+    It was made for a `Task`, or for a `Monitoring` where the hidden pair moves and nothing stops.
+    """
 
     kind: str
-    task: Task
+    made_for: Task | Monitoring
     settings: dict[str, Any]
     arrays: dict[str, np.ndarray]
     provenance: dict[str, Any]
+
+    @property
+    def task(self) -> Task:
+        """What it was made for; an `InputError` for a policy of a problem that goes on."""
+        if isinstance(self.made_for, Monitoring):
+            raise InputError(
+                "This policy is for a problem that goes on, and here one for a problem with a stop is needed. "
+                "`reticent docs moving` says what can be done with it."
+            )
+        return self.made_for
+
+    @property
+    def monitoring(self) -> Monitoring:
+        """What it was made for; an `InputError` for a policy of a problem with a stop."""
+        if isinstance(self.made_for, Task):
+            raise InputError(
+                "This policy is for a problem with a stop, and here one that goes on is needed. Train it on a problem "
+                "with a transition: see `reticent docs moving`."
+            )
+        return self.made_for
 
     def save(self, path: str | Path) -> None:
         """Write the file whole or not at all; numbers that are not finite are refused."""
@@ -36,7 +62,7 @@ class PolicyFile:
         header = {
             "format": FORMAT,
             "kind": self.kind,
-            "task": self.task.to_json(),
+            TASK if isinstance(self.made_for, Task) else MONITORING: self.made_for.to_json(),
             "settings": self.settings,
             "provenance": self.provenance,
         }
@@ -58,8 +84,9 @@ class PolicyFile:
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise InputError(f"{str(path)!r} is not of the format {FORMAT!r}.")
         try:
-            task = Task.from_json(header["task"])
-            return cls(header["kind"], task, header["settings"], arrays, header["provenance"])
+            goes_on = MONITORING in header
+            made_for = Monitoring.from_json(header[MONITORING]) if goes_on else Task.from_json(header[TASK])
+            return cls(header["kind"], made_for, header["settings"], arrays, header["provenance"])
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:

@@ -94,6 +94,11 @@ class Enforcement(abc.ABC):
         """Which kernels are used where something is merged; label kernels, which need nothing learned, elsewhere."""
         return "label"
 
+    @property
+    def kernel_rule(self) -> "KernelRule | None":
+        """Which of the safe kernels are used; None where nothing is merged."""
+        return None
+
     def merged_symbols(self, useful: Sequence[str]) -> tuple[str, ...]:
         """Names of the merged symbols, given those of the useful values."""
         del useful
@@ -313,6 +318,10 @@ class Guard(Enforcement):
     @property
     def kernel_choice(self) -> KernelChoice:
         return self.rule.choice
+
+    @property
+    def kernel_rule(self) -> KernelRule:
+        return self.rule
 
     def with_rule(self, rule: KernelRule) -> "Guard":
         return dataclasses.replace(self, rule=rule)

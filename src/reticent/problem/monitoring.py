@@ -1,13 +1,21 @@
 """Monitoring: a problem that goes on, of a hidden pair that moves. What is wanted of it, and how the bound is kept."""
 
+import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 from reticent.errors import InputError
-from reticent.problem.bound import Bound
-from reticent.problem.enforcement import USUAL, Coarsen, Enforcement, Promise, default_enforcement
+from reticent.problem.bound import BOUNDS, Bound
+from reticent.problem.enforcement import ENFORCEMENTS, USUAL, Coarsen, Enforcement, Promise, default_enforcement
 from reticent.problem.model import Model
 from reticent.problem.objective import Objective
 from reticent.problem.panel import check_panel, for_whom
+from reticent.problem.task import record_from_json, record_to_json
+
+# In place of a sensor's name: time passed and nothing was sent.
+SILENT = "silent"
+# Its numbers of steps and of moments.
+COUNTS = ("horizon", "slots", "window")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +51,8 @@ class Monitoring:
     window: int | None = None
 
     def __post_init__(self) -> None:
+        if SILENT in self.model.sensors:
+            raise InputError(f"{SILENT!r} is a reserved sensor name: it stands for a step of silence. Rename it.")
         self.bound.check(self.model.prior)
         if self.enforcement is USUAL:
             guarded = self.bound.crossable and not self.bound.on_spending
@@ -70,6 +80,27 @@ class Monitoring:
     def promised(self) -> str:
         """In which sense the bound is kept, and for whom."""
         return f"{self.enforcement.promised}; {for_whom(self.panel)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""
+        return {
+            "problem": self.model.to_json(),
+            "bound": record_to_json(self.bound, BOUNDS),
+            "objective": dataclasses.asdict(self.objective),
+            "enforcement": record_to_json(self.enforcement, ENFORCEMENTS),
+            **{name: getattr(self, name) for name in COUNTS},
+        }
+
+    @classmethod
+    def from_json(cls, task: dict[str, Any]) -> "Monitoring":
+        """The task that a policy file holds."""
+        return cls(
+            model=Model.from_json(task["problem"]),
+            bound=record_from_json("bound", task["bound"], BOUNDS),
+            objective=Objective(**{name: float(price) for name, price in task["objective"].items()}),
+            enforcement=record_from_json("enforcement", task["enforcement"], ENFORCEMENTS),
+            **{name: task[name] for name in COUNTS},
+        )
 
     def _check_window(self) -> None:
         if self.bound.on_spending != (self.window is not None):

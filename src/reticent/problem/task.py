@@ -68,9 +68,9 @@ class Task:
         """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""
         return {
             "problem": self.model.to_json(),
-            "bound": _to_json(self.bound, BOUNDS),
+            "bound": record_to_json(self.bound, BOUNDS),
             "objective": dataclasses.asdict(self.objective),
-            "enforcement": _to_json(self.enforcement, ENFORCEMENTS),
+            "enforcement": record_to_json(self.enforcement, ENFORCEMENTS),
             "horizon": self.horizon,
         }
 
@@ -79,14 +79,14 @@ class Task:
         """The task that a policy file holds."""
         return cls(
             model=Model.from_json(task["problem"]),
-            bound=_from_json("bound", task["bound"], BOUNDS),
+            bound=record_from_json("bound", task["bound"], BOUNDS),
             objective=Objective(**{name: float(price) for name, price in task["objective"].items()}),
-            enforcement=_from_json("enforcement", task["enforcement"], ENFORCEMENTS),
+            enforcement=record_from_json("enforcement", task["enforcement"], ENFORCEMENTS),
             horizon=task["horizon"],
         )
 
 
-def _to_json(record: Any, known: dict[str, Any]) -> dict[str, dict[str, float]]:
+def record_to_json(record: Any, known: dict[str, Any]) -> dict[str, dict[str, float]]:
     """{name: numbers}. How merged symbols are priced belongs to the policy, not to the task."""
     if type(record) not in known.values():
         raise InputError(
@@ -95,7 +95,8 @@ def _to_json(record: Any, known: dict[str, Any]) -> dict[str, dict[str, float]]:
     return {record.name: {each.name: float(getattr(record, each.name)) for each in _numbers(type(record))}}
 
 
-def _from_json(what: str, record: Any, known: dict[str, Any]) -> Any:
+def record_from_json(what: str, record: Any, known: dict[str, Any]) -> Any:
+    """The record of one of the known kinds, from {name: numbers}."""
     if not isinstance(record, dict) or len(record) != 1 or not record.keys() <= known.keys():
         raise InputError(f"A task has one {what}, of {' or '.join(known)}, but this has {record!r}.")
     [(name, numbers)] = record.items()

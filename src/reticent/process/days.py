@@ -12,7 +12,7 @@ from reticent.guard.ongoing import OngoingState
 from reticent.guard.panel import chances_of
 from reticent.process.ongoing import OngoingProcess
 from reticent.process.process import Refusal, State
-from reticent.process.rollout import Act, decide
+from reticent.process.rollout import Act, decide, rule_behind
 from reticent.types import Index, PRNGKey
 
 # Days that are played side by side: what they compute must stay in the cache.
@@ -22,12 +22,16 @@ SIDE_BY_SIDE = 16
 class Day(eqx.Module):
     """Each step T of some days N, [N T].
 
-    `likelihood` is that of what was sent, q(y | a, ., .), and one everywhere in silence, and `panel` that of each of
-    the further providers for whom the bound is kept, where there are any. `locked`: no sensor was
-    allowed. `bits` is I(S_t; Y_t) of what was sent, `headroom` and `open_moments` are those before the step.
+    `symbol` is what was sent, a reading or one of the merged symbols after them; in silence it means nothing.
+    `chances` is the public rule behind it: the chance of each reading to be sent as this symbol, None where readings
+    are sent as they are. `likelihood` is that of what was sent, q(y | a, ., .), and one everywhere in silence, and
+    `panel` that of each of the further providers for whom the bound is kept, where there are any. `locked`: no sensor
+    was allowed. `bits` is I(S_t; Y_t) of what was sent, `headroom` and `open_moments` are those before the step.
     """
 
     action: Int[Any, "*N"]
+    symbol: Int[Any, "*N"]
+    chances: Float[Any, "*N Z"] | None
     sent: Bool[Any, "*N"]
     locked: Bool[Any, "*N"]
     cost: Float[Any, "*N"]
@@ -76,6 +80,8 @@ def _step(process: OngoingProcess, act: Act, act_key: PRNGKey, step_key: PRNGKey
     likelihood = process.emissions(public)[sensor, :, :, symbol]
     return transition.state, Day(
         action=action,
+        symbol=symbol,
+        chances=rule_behind(process, public, sensor, symbol),
         sent=sent,
         locked=~public.allowed[:-1].any(),
         cost=transition.cost,

@@ -3,9 +3,9 @@
 Both are written for one lane; callers vmap them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -18,13 +18,14 @@ from reticent.errors import InputError
 from reticent.guard.panel import chances_of
 from reticent.process.cores import cores
 from reticent.process.ongoing import OngoingProcess
-from reticent.process.process import Process, Public, PublicState, Refusal, State, Transition
+from reticent.process.process import Process, Public, Refusal, State, Transition
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
 
 Act = Callable[[PRNGKey, Any], Index | int]
 # Of a problem with a stop, or of one that goes on.
 AnyProcess: TypeAlias = Process | OngoingProcess
-Piece = TypeVar("Piece")
+Part = TypeVar("Part")
+Done = TypeVar("Done")
 
 
 class Moment(eqx.Module):
@@ -154,15 +155,22 @@ def advance_lane(process: Process, act: Act, lane: Lane) -> tuple[Lane, Sent]:
     fresh = process.init(init_key)
     restart = (fresh, _empty_record(fresh))
     state, record = jax.tree.map(lambda new, old: jnp.where(done, new, old), restart, (transition.state, record))
-    kernels, sensor = lane.state.public.kernels, jnp.minimum(action, process.sensors - 1)
-    chances = None if kernels is None else chances_of(process.channel, kernels, sensor, transition.symbol)
+    chances = rule_behind(process, lane.state.public, action, transition.symbol)
     stopped = action >= process.sensors
     sent = Sent(lane.finished, lane.state.step, action, transition.symbol, stopped, chances)
     return Lane(state, record, records, lane.finished + done, key), sent
 
 
+def rule_behind(process: AnyProcess, public: Public, action: Index, symbol: Index) -> Float[Array, " Z"] | None:
+    """The chance of each reading of the sensor to be sent as this symbol; None where readings are sent as they are."""
+    if public.kernels is None:
+        return None
+    return chances_of(process.channel, public.kernels, jnp.minimum(action, process.sensors - 1), symbol)
+
+
 # Many episodes per lane even out their lengths, so that lanes wait little for the longest.
 LANES, EPISODES_PER_LANE = 128, 64
+PIECE = LANES * EPISODES_PER_LANE
 STEPS_PER_TRACE = 64
 
 
@@ -171,20 +179,19 @@ def simulate(process: Process, act: Act, count: int, seed: int) -> Episode:
 
     An action that is not allowed, or a reading that the model calls impossible, is an `InputError`.
 
-    Pieces of one size, whatever the count, so that a policy is compiled once for all its simulations.
+    Pieces of one size, whatever the count, so that a policy is compiled once for all its simulations; lanes that are
+    not needed stand still.
     """
-    pieces = in_threads(lambda key: jax.device_get(_simulate_piece(process, act, key)), _piece_keys(count, seed))
-    return _joined(process, pieces, count)
+    run = lambda piece: jax.device_get(_simulate_piece(process, act, piece.key, jnp.asarray(piece.episodes)))  # noqa: E731
+    return _joined(process, in_threads(run, _pieces(count, seed)), count)
 
 
 def simulate_traced(process: Process, act: Act, count: int, seed: int) -> tuple[Episode, Sent]:
     """The same episodes as `simulate`, with all that was sent, in order; `episode` counts from 0 to `count`."""
-    pieces = in_threads(lambda key: _trace_piece(process, act, key), _piece_keys(count, seed))
+    pieces = in_threads(lambda piece: _trace_piece(process, act, piece), _pieces(count, seed))
     records = _joined(process, [records for records, _ in pieces], count)
-    size = LANES * EPISODES_PER_LANE
-    traces = [eqx.tree_at(lambda s: s.episode, sent, sent.episode + i * size) for i, (_, sent) in enumerate(pieces)]
-    sent = jax.tree.map(lambda *parts: np.concatenate(parts), *traces)
-    return records, jax.tree.map(lambda x: x[sent.episode < count], sent)
+    traces = [eqx.tree_at(lambda s: s.episode, sent, sent.episode + i * PIECE) for i, (_, sent) in enumerate(pieces)]
+    return records, jax.tree.map(lambda *parts: np.concatenate(parts), *traces)
 
 
 def _joined(process: Process, pieces: list[Episode], count: int) -> Episode:
@@ -194,47 +201,67 @@ def _joined(process: Process, pieces: list[Episode], count: int) -> Episode:
     return records
 
 
-def _piece_keys(count: int, seed: int) -> PRNGKey:
-    return jax.random.split(jax.random.key(seed), -(-count // (LANES * EPISODES_PER_LANE)))
+class Piece(NamedTuple):
+    """A piece of a simulation: its key, and how many of its episodes are wanted."""
+
+    key: PRNGKey
+    episodes: int
 
 
-def in_threads(run: Callable[[PRNGKey], Piece], keys: PRNGKey) -> list[Piece]:
-    """One piece after the other where compiled code keeps one core busy, several side by side where there are more."""
+def _pieces(count: int, seed: int) -> list[Piece]:
+    keys = jax.random.split(jax.random.key(seed), -(-count // PIECE))
+    return [Piece(key, min(PIECE, count - i * PIECE)) for i, key in enumerate(keys)]
+
+
+def in_threads(run: Callable[[Part], Done], parts: Sequence[Part] | PRNGKey) -> list[Done]:
+    """One part after the other where compiled code keeps one core busy, several side by side where there are more."""
     # The first compiles, so that the others need not compile the same thing at the same time.
-    first = run(keys[0])
+    first = run(parts[0])
     with ThreadPoolExecutor(len(cores())) as pool:
-        return [first, *pool.map(run, keys[1:])]
+        return [first, *pool.map(run, parts[1:])]
+
+
+def _due(episodes: Any, lane: Any, xp: Any) -> Any:
+    """How many episodes a lane plays."""
+    return xp.clip(episodes - lane * EPISODES_PER_LANE, 0, EPISODES_PER_LANE)
 
 
 @eqx.filter_jit
-def _simulate_piece(process: Process, act: Act, key: PRNGKey) -> Episode:
-    def episodes(key: PRNGKey) -> Episode:
+def _simulate_piece(process: Process, act: Act, key: PRNGKey, wanted: Index) -> Episode:
+    def episodes(lane: tuple[PRNGKey, Index]) -> Episode:
         # One flat loop over steps rather than a loop within a loop: lanes that run side by side then wait for the
         # longest lane, not for the longest episode of each round.
-        start = begin_lane(process, key, EPISODES_PER_LANE)
-        more = lambda lane: lane.finished < EPISODES_PER_LANE  # noqa: E731
+        key, number = lane
+        start, due = begin_lane(process, key, EPISODES_PER_LANE), _due(wanted, number, jnp)
+        more = lambda lane: lane.finished < due  # noqa: E731
         return jax.lax.while_loop(more, lambda lane: advance_lane(process, act, lane)[0], start).records
 
-    lanes = jax.lax.map(episodes, jax.random.split(key, LANES), batch_size=side_by_side(process))
+    each = jax.random.split(key, LANES), jnp.arange(LANES)
+    lanes = jax.lax.map(episodes, each, batch_size=side_by_side(process))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lanes)
 
 
-def _trace_piece(process: Process, act: Act, key: PRNGKey) -> tuple[Episode, Sent]:
-    lanes, traces = _begin_lanes(process, key), []
-    while (lanes.finished < EPISODES_PER_LANE).any():
+def _trace_piece(process: Process, act: Act, piece: Piece) -> tuple[Episode, Sent]:
+    # Half as many, a quarter and so on: few shapes to compile.
+    count = LANES
+    while count * EPISODES_PER_LANE >= 2 * piece.episodes:
+        count //= 2
+    lanes, traces = _begin_lanes(process, jax.random.split(piece.key, LANES)[:count]), []
+    due = _due(piece.episodes, np.arange(count), np)
+    while (lanes.finished < due).any():
         lanes, sent = _trace_on(process, act, lanes)
         traces.append(jax.device_get(sent))
     sent: Sent = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *traces)
-    kept = sent.episode < EPISODES_PER_LANE
-    lane = np.broadcast_to(np.arange(LANES)[:, None], kept.shape)
+    kept = sent.episode < due[:, None]
+    lane = np.broadcast_to(np.arange(count)[:, None], kept.shape)
     sent = eqx.tree_at(lambda s: s.episode, sent, sent.episode + EPISODES_PER_LANE * lane)
     records = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), jax.device_get(lanes.records))
     return records, jax.tree.map(lambda x: x[kept], sent)
 
 
 @eqx.filter_jit
-def _begin_lanes(process: Process, key: PRNGKey) -> Lane:
-    return jax.vmap(lambda key: begin_lane(process, key, EPISODES_PER_LANE))(jax.random.split(key, LANES))
+def _begin_lanes(process: Process, keys: PRNGKey) -> Lane:
+    return jax.vmap(lambda key: begin_lane(process, key, EPISODES_PER_LANE))(keys)
 
 
 @eqx.filter_jit
@@ -262,7 +289,7 @@ def _empty_record(state: State) -> Episode:
     )
 
 
-def _confidence(public: PublicState) -> Scalar:
+def _confidence(public: Public) -> Scalar:
     """max_s beta(s), of the surest provider."""
     own = jnp.max(secret_marginal(public.belief))
     return own if public.panel is None else jnp.maximum(own, jnp.max(secret_marginal(public.panel)))

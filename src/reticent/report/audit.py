@@ -14,6 +14,7 @@ from reticent.report.audit_tables import (
     session_rows,
     spaced,
 )
+from reticent.report.moving_audit import write_moving_audit_report
 from reticent.report.page import render_page, save_figures
 
 CAPTIONS = {
@@ -39,6 +40,8 @@ CAPTIONS = {
 def write_audit_report(folder: Path) -> Path:
     """`report.html` and `figures/` from `audit.json` in the folder."""
     found = json.loads((folder / "audit.json").read_text())
+    if "justified" in found:
+        return write_moving_audit_report(folder, found)
     figures = audit_figures(found)
     save_figures(folder / "figures", figures)
     provenance = {"title": found["title"], **found["provenance"]}

@@ -10,6 +10,7 @@ from reticent.errors import InputError
 from reticent.policy.answer import private_task
 from reticent.policy.lookahead import Lookahead
 from reticent.problem.enforcement import AnswerOnly
+from reticent.problem.monitoring import Monitoring
 from reticent.problem.task import Task
 from reticent.process.process import Process
 from reticent.solution.solution import Answered, Released, Solution
@@ -31,7 +32,7 @@ class Run:
     report: Report
     checkpoint: Path | None
 
-    def trained(self, name: str, training: Training, task: Task) -> tuple[Any, dict[str, Any]]:
+    def trained(self, name: str, training: Training, task: Task | Monitoring) -> tuple[Any, dict[str, Any]]:
         """The policy, and how it was made."""
         of = None if self.checkpoint is None else {"method": name, "task": task.to_json()}
         policy, done = trained(training, self.report, self.checkpoint, of)
@@ -61,14 +62,14 @@ class ActorCritic(Method):
     def having(self, options: Mapping[str, Any]) -> "ActorCritic":
         own = {name: value for name, value in options.items() if name == "steps"}
         rest = {name: value for name, value in options.items() if name != "steps"}
-        return replace(self, recipe=_changed(self.recipe, rest, "steps"), **own)
+        return replace(self, recipe=changed(self.recipe, rest, "steps"), **own)
 
     def solve(self, task: Task, run: Run) -> Released:
         if not task.enforcement.releases:
             raise InputError(f"Answers are made by the method 'value-iteration', not by {self.name!r}.")
-        training = ActorCriticTraining(Process.of(task), self.recipe, self.steps, run.seed)
-        policy, made = run.trained(self.name, training, task)
-        return Released(task, policy.acts_in(training.process), policy, made)
+        process = Process.of(task)
+        policy, made = run.trained(self.name, ActorCriticTraining(process, self.recipe, self.steps, run.seed), task)
+        return Released(task, policy.acts_in(process), policy, made)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class ValueIteration(Method):
     settings: Settings = DEFAULT
 
     def having(self, options: Mapping[str, Any]) -> "ValueIteration":
-        return replace(self, settings=_changed(self.settings, options))
+        return replace(self, settings=changed(self.settings, options))
 
     def solve(self, task: Task, run: Run) -> Solution:
         if self.settings.kernels == "value" and not task.enforcement.replaces:
@@ -112,7 +113,7 @@ class Lattice(Method):
     max_nodes: int = 10_000_000
 
     def having(self, options: Mapping[str, Any]) -> "Lattice":
-        return _changed(self, options)
+        return changed(self, options)
 
     def solve(self, task: Task, run: Run) -> Bracket:
         return solve_lattice(task, self.horizon, max_nodes=self.max_nodes)
@@ -126,7 +127,7 @@ class Tree(Method):
     max_nodes: int = 1_000_000
 
     def having(self, options: Mapping[str, Any]) -> "Tree":
-        return _changed(self, options)
+        return changed(self, options)
 
     def solve(self, task: Task, run: Run) -> Bracket:
         return solve_tree(Process.of(task), self.horizon, self.max_nodes)
@@ -142,7 +143,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _changed(record: Record, options: Mapping[str, Any], *more: str) -> Record:
+def changed(record: Record, options: Mapping[str, Any], *more: str) -> Record:
     """The record with these fields changed."""
     known = [*more, *(each.name for each in fields(record) if each.name != "name")]  # type: ignore[arg-type]
     if unknown := sorted(set(options) - set(known)):

@@ -1,4 +1,4 @@
-"""The page of an audit: what was found, as `audit.json` and as a report beside it."""
+"""Pages of an audit and of simulated days: what was found, as JSON and as a report beside it."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reticent.errors import InputError
-from reticent.report.audit import write_audit_report
+from reticent.report.write import AUDIT, DAYS, write_report
 from reticent.study.provenance import provenance
 
 
@@ -21,17 +21,18 @@ class Subject:
 
 def write_page(folder: Path, found: dict[str, Any], subject: Subject, seed: int) -> tuple[Path, dict[str, Any]]:
     """The report page in this folder, and the record that it was drawn from."""
-    _, record = write_record(folder, found, subject, seed)
-    return write_audit_report(folder), record
-
-
-def write_record(folder: Path, found: dict[str, Any], subject: Subject, seed: int) -> tuple[Path, dict[str, Any]]:
-    """`audit.json` in this folder, and what it holds."""
     make_folder(folder)
     record = {**asdict(subject), "seed": seed, **found, "provenance": provenance()}
-    path = folder / "audit.json"
-    path.write_text(json.dumps(record, indent=1))
-    return path, record
+    (folder / AUDIT).write_text(json.dumps(record, indent=1))
+    return write_report(folder), record
+
+
+def write_days_page(folder: Path, found: dict[str, Any]) -> Path:
+    """The page about simulated days in this folder."""
+    make_folder(folder)
+    record = {"title": "A day of a policy", **found, "provenance": provenance()}
+    (folder / DAYS).write_text(json.dumps(record, indent=1))
+    return write_report(folder)
 
 
 def make_folder(folder: Path) -> None:

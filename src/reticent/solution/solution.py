@@ -3,7 +3,7 @@
 import abc
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from reticent.policy.policy import Policy
 from reticent.policy.saved import policy_file
 from reticent.policy.store import PolicyFile
 from reticent.problem.model import Model
+from reticent.problem.monitoring import Monitoring
 from reticent.problem.task import Task
+from reticent.process.ongoing import OngoingProcess
 from reticent.process.process import Process
 from reticent.process.rollout import Episode, simulate, simulate_traced
+from reticent.solution.ongoing import OngoingSolution
 from reticent.solution.page import Subject, write_page
 from reticent.solve.certificate import (
     DEFAULT,
@@ -77,9 +80,17 @@ class Solution(Candidate):
     policy: Policy
     made: dict[str, Any]
 
+    @overload
     @staticmethod
-    def of(task: Task, policy: Policy) -> "Released":
+    def of(task: Task, policy: Policy) -> "Released": ...
+    @overload
+    @staticmethod
+    def of(task: Monitoring, policy: Policy) -> OngoingSolution: ...
+    @staticmethod
+    def of(task: Task | Monitoring, policy: Policy) -> "Released | OngoingSolution":
         """The task, acted in by this policy."""
+        if isinstance(task, Monitoring):
+            return OngoingSolution(task, OngoingProcess(task), policy)
         return Released(task, policy.acts_in(Process.of(task)), policy, {})
 
     @abc.abstractmethod
@@ -128,7 +139,7 @@ class Solution(Candidate):
 
     def audit(
         self,
-        episodes: int = 40_000,
+        episodes: int = 20_000,
         seed: int = 0,
         quick: bool = False,
         page: str | Path | None = None,

@@ -85,6 +85,10 @@ A2C = Recipe(
     anneal=False,
     greedy=False,
 )
+# PPO for problems that go on: the discounted cost stands for that of the long run.
+LONG_RUN = Recipe(
+    environments=64, rollout=32, discount=0.98, trace=0.95, entropy=0.01, actor_rate=2e-3, critic_rate=2e-3
+)
 RECIPES: dict[str, Recipe] = {"ppo": PPO, "a2c": A2C}
 RecipeName = Literal["ppo", "a2c"]
 # After each of so many pieces a training says how it goes and may be interrupted.
@@ -116,6 +120,7 @@ class Progress(eqx.Module):
     """How training goes, averaged over one call of `advance`."""
 
     cost_per_episode: Float[Array, ""]
+    cost_per_step: Float[Array, ""]
     entropy: Float[Array, ""]
     critic_loss: Float[Array, ""]
 
@@ -170,7 +175,7 @@ def advance(
         state, progress = _update(process, recipe, state, state.update / total)
         return state, jax.tree.map(jnp.add, summed, progress)
 
-    nothing = Progress(*(jnp.zeros(()) for _ in range(3)))
+    nothing = Progress(*(jnp.zeros(()) for _ in range(4)))
     state, summed = jax.lax.fori_loop(0, updates, one, (state, nothing))
     return state, jax.tree.map(lambda x: x / updates, summed)
 
@@ -228,7 +233,8 @@ def _update(process: AnyProcess, recipe: Recipe, state: TrainState, done: Array)
     left = jnp.where(recipe.anneal, 1.0 - done, 1.0).astype(jnp.float32)
     networks, optimiser, losses = _learn(recipe, state, batch, learn_key, left)
     ended = played.terminated | played.truncated
-    progress = Progress(jnp.sum(played.cost) / jnp.maximum(jnp.sum(ended), 1), losses[0], losses[1])
+    per_episode = jnp.sum(played.cost) / jnp.maximum(jnp.sum(ended), 1)
+    progress = Progress(per_episode, jnp.mean(played.cost), losses[0], losses[1])
     price = state.price and ascend(process, state.price, leakage(ended, played.spent_bits), 1.0 - done)
     return TrainState(networks, optimiser, environments, key, state.update + 1, price), progress
 

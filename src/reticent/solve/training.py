@@ -11,6 +11,7 @@ from reticent.policy.actor import Actor
 from reticent.policy.lookahead import Lookahead
 from reticent.policy.policy import Policy
 from reticent.process.process import Process
+from reticent.process.rollout import AnyProcess
 from reticent.solve import actor_critic, value_iteration
 from reticent.solve.actor_critic import Recipe
 from reticent.solve.checkpoint import load_checkpoint, save_checkpoint
@@ -37,7 +38,6 @@ class Training(abc.ABC):
     """A way to make a policy for a process. `state` is all that it carries on from piece to piece."""
 
     unit: ClassVar[Literal["steps", "rounds"]]
-    process: Process
     seed: int
 
     @property
@@ -72,7 +72,7 @@ class ActorCriticTraining(Training):
     """An agent, from `steps` environment steps."""
 
     unit: ClassVar[Literal["steps", "rounds"]] = "steps"
-    process: Process
+    process: AnyProcess
     recipe: Recipe
     steps: int
     seed: int
@@ -93,7 +93,9 @@ class ActorCriticTraining(Training):
 
     def pieces(self, state: actor_critic.TrainState) -> Iterator[tuple[actor_critic.TrainState, str]]:
         for reached, progress in actor_critic.training(self.process, self.recipe, state, self.steps):
-            yield reached, f"cost {float(progress.cost_per_episode):.2f} per episode"
+            ends = isinstance(self.process, Process)
+            cost, of = (progress.cost_per_episode, "episode") if ends else (progress.cost_per_step, "step")
+            yield reached, f"cost {float(cost):.2f} per {of}"
 
     def policy(self, state: actor_critic.TrainState) -> Actor:
         return actor_critic.policy_of(self.process, self.recipe, state)
