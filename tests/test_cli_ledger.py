@@ -109,6 +109,7 @@ def test_verify_says_that_it_is_whole(run):
         "fault": None,
         "clocks_set_back": 0,
         "assumption": ASSUMPTION,
+        "promise": [],
     }
 
 

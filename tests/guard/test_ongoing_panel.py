@@ -12,6 +12,7 @@ from reticent.guard.ongoing_panel import in_turn
 from reticent.policy.policy import NEVER, RandomSensor
 from reticent.process.days import play_days
 from reticent.process.ongoing import OngoingProcess
+from reticent.solve.actor_critic import Recipe, train
 from tests.problems import random_model
 from tests.sent import highest_posteriors
 
@@ -115,3 +116,10 @@ def test_a_secret_that_stands_still_for_some_only_is_refused():
     model = rt.Model(EVEN, random_model(0).channel, **NAMES, transition=still["transition"])
     with pytest.raises(rt.InputError, match="moves in the model but not in model 1 of the panel"):
         rt.Monitoring(model.with_panel([{"transition": MOVES}]), rt.Confidence(LIMIT))
+
+
+@pytest.mark.slow
+def test_a_policy_learns_with_a_panel(process):
+    policy = train(process, 64, seed=0, recipe=Recipe(environments=8, rollout=4, epochs=1, minibatches=1, width=8))
+    found = rt.monitor(process, policy, days=4)
+    assert max(found.highest_filter, found.highest_smoother, found.highest_prediction) < LIMIT

@@ -71,7 +71,7 @@ class Evaluate:
         with stages(f"simulating {most}{self.episodes:,} episodes"):
             evaluation = solution.evaluate(self.episodes, self.seed, self.traces, self.precision)
         # A gateway serves the file as it is.
-        served = None if self.enforce or task.panel else forecast_file(self.policy)
+        served = None if self.enforce else forecast_file(self.policy)
         if self.json:
             gateway = None if served is None else {**served.to_json(), "assumption": ASSUMPTION}
             found = {"policy": str(self.policy), "promised": task.promised, **evaluation.to_json()}

@@ -136,9 +136,12 @@ class LedgerCommand:
             verdict = verify(ledger, runtime, heads)
         if self.json:
             found = {"ledger": self.where, "whole": verdict.fault is None, **asdict(verdict)}
-            print(json.dumps({**found, "assumption": ASSUMPTION}))
+            promise = [] if runtime is None else runtime.promise
+            print(json.dumps({**found, "assumption": ASSUMPTION, "promise": promise}))
         else:
             self._print_verdict(verdict)
+            if runtime is not None and verdict.fault is None:
+                print(*runtime.promise, sep="\n")
         if verdict.fault is not None:
             raise SystemExit(1)
 

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scipy import stats
-
 from reticent.errors import InputError
 
 
@@ -48,6 +46,8 @@ class Wanted:
 
     def p_value(self, over: int, people: int) -> float:
         """How likely so few would be over if fewer than the share kept to the limit: exact."""
+        from scipy import stats
+
         return float(stats.binom.cdf(over, people, 1 - self.share))
 
     def accepts(self, over: int, people: int) -> bool:

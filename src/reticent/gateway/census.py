@@ -11,6 +11,7 @@ from jaxtyping import Float
 from reticent.gateway.holds import DRIFTED
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.subjects import SubjectState
+from reticent.problem.bound import Knowledge
 
 Condition = Literal["waits", "rests", "nothing left", "drifted", "held"]
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
@@ -24,13 +25,21 @@ class Census:
     headroom: Float[np.ndarray, " N"]
 
 
+@dataclass(frozen=True, eq=False)
+class _Known(Knowledge):
+    """What is known of many subjects."""
+
+    belief: Float[np.ndarray, "N R U"]
+    spent_bits: Float[np.ndarray, " N"]
+
+
 def census(runtime: Runtime, states: Iterable[SubjectState]) -> Census:
     """The census of subjects in these states."""
     states = list(states)
     found = Counter(map(condition, states))
-    beliefs = np.array([state.standing.belief for state in states]).reshape(-1, *runtime.rules.prior.shape)
+    beliefs = np.array([state.standing.belief for state in states]).reshape(-1, *runtime.rules.start.shape)
     spent = np.array([state.standing.spent_bits for state in states], float)
-    left = runtime.budget_left(runtime.rules.known(beliefs, spent))
+    left = runtime.budget_left(_Known(beliefs, spent))
     return Census({each: found[each] for each in CONDITIONS}, np.sort(left))
 
 

@@ -65,6 +65,7 @@ class Entry:
     """The public rule in force, as far as this symbol goes: of each reading the chance of being sent as this symbol.
     None where readings are sent as they are, and for a stop."""
     belief: tuple[tuple[float, ...], ...]
+    """[secret][useful]; of a panel of providers those of all, one below another, the model's first."""
     spent_bits: float
     policy: str
     """Digest of the policy file."""
@@ -105,7 +106,7 @@ class Entry:
 
     @property
     def confidence(self) -> float:
-        """The provider's confidence in the secret after it: max over s of the belief in s."""
+        """The surest provider's confidence in the secret after it: max over s of the belief in s."""
         return max(math.fsum(row) for row in self.belief)
 
 

@@ -83,6 +83,7 @@ function show() {
   showSubjects();
   showCounts();
   text($("assumption"), state.assumption);
+  text($("promise"), state.promise);
   // Somebody else was just chosen, and the picture is still of the one before.
   if (state.asked !== chosen && chosen) return;
   const subject = state.chosen;

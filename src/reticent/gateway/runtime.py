@@ -15,7 +15,9 @@ import numpy as np
 from reticent.belief.bayes import update
 from reticent.belief.prospect import Joint
 from reticent.errors import InputError
+from reticent.evaluate.claim import Claim, three_parts
 from reticent.gateway.policies import chooser_of
+from reticent.guard.panel import apart, chances_of, heard, one_below_another
 from reticent.guard.rules import PublicState
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Bound, Knowledge
@@ -31,7 +33,8 @@ class ImpossibleReading(InputError):  # noqa: N818  (what it is says it)
 class Standing(Knowledge):
     """What the provider knows of one subject: all that a decision depends on.
 
-    `belief` [S U], the ledger in bits, the session (from 0), and the releases so far in this session.
+    `belief` [S U], the ledger in bits, the session (from 0), and the releases so far in this session. Of a panel of
+    providers `belief` has those of all, one below another, the model's first: [R U].
     """
 
     belief: np.ndarray
@@ -98,6 +101,9 @@ class Runtime:
         self.rules = self.policy.rules
         self.bound, self.sensors = self.task.bound, self.task.model.sensors
         self.symbols = (*self.task.model.symbols, *self.rules.enforcement.merged_symbols(self.task.model.useful))
+        self._start = self.rules.start
+        # What holds by construction, what statistically, and what not at all.
+        self.promise = three_parts(self.task.promised, Claim.made_with(file.provenance))
         # q(z | a, s, u), reading by reading: [A Z S U].
         self._likelihoods = np.ascontiguousarray(np.moveaxis(self.rules.channel, -1, 1))
 
@@ -113,26 +119,33 @@ class Runtime:
 
     def first(self) -> Standing:
         """Where every subject starts: the prior, nothing spent."""
-        return Standing(self.rules.prior, 0.0, 0, 0)
+        return Standing(self._start, 0.0, 0, 0)
+
+    def own(self, standing: Knowledge) -> np.ndarray:
+        """What the provider with the model believes, [... S U]."""
+        return standing.belief[..., : len(self.rules.prior), :]
 
     def could_be(self, standing: Standing) -> bool:
-        """Whether this is a belief over the model's secrets and useful values at all."""
+        """Whether these are beliefs over the model's secrets and useful values at all."""
         belief = standing.belief
-        return belief.shape == self.rules.prior.shape and bool((belief >= 0).all() and abs(belief.sum() - 1) < WHOLE)
+        if belief.shape != self._start.shape or not (belief >= 0).all():
+            return False
+        return bool((abs(apart(belief, len(self.rules.prior)).sum((1, 2)) - 1) < WHOLE).all())
 
     def next_session(self, standing: Standing) -> Standing:
         """The secret stays, the useful value is drawn anew: the belief is beta(s) p(u | s). The ledger goes on."""
-        prior = self.rules.prior.sum(1)
+        prior = self._start.sum(1)
         # A secret that never occurs stays at probability zero.
         odds = standing.belief.sum(1) / np.where(prior > 0, prior, 1.0)
-        belief = self.rules.prior * odds[:, None]
-        return Standing(belief / belief.sum(), standing.spent_bits, standing.session + 1, 0)
+        belief = self._start * odds[:, None]
+        whole = apart(belief, len(self.rules.prior)).sum((1, 2)).repeat(len(self.rules.prior))
+        return Standing(belief / whole[:, None], standing.spent_bits, standing.session + 1, 0)
 
     def decide(self, standing: Standing, rng: np.random.Generator) -> Decision:
         """Which sensor may speak; stop also at the horizon and where nothing is allowed."""
         if standing.step >= self.task.horizon:
             return STOP
-        if standing.belief is self.rules.prior and standing.spent_bits == 0 and not self.policy.draws:
+        if standing.belief is self._start and standing.spent_bits == 0 and not self.policy.draws:
             return self._first_decision
         return self._decide(standing, rng)
 
@@ -166,7 +179,7 @@ class Runtime:
             raise InputError(f"There is no reading {reading}: the model has {readings}.")
         symbol = reading
         if kernel is not None:
-            if not np.vdot(self._likelihoods[sensor, reading], standing.belief) > 0:
+            if not np.vdot(self._likelihoods[sensor, reading], self.own(standing)) > 0:
                 raise self._impossible(sensor, reading)
             option = _draw(kernel[:, reading].tolist(), rng)
             symbol = reading if option == 0 else readings + option - 1
@@ -189,14 +202,26 @@ class Runtime:
         else:
             assert chances is not None
             possible, likelihood = True, np.tensordot(chances, likelihoods, 1)
-        belief, has_mass = update(standing.belief, likelihood)
+        belief, has_mass = update(self.own(standing), likelihood)
         if not (possible and has_mass):
             raise self._impossible(sensor, symbol)
-        return belief
+        return belief if self.rules.panel is None else self._heard_by_all(standing, sensor, symbol, chances, belief)
+
+    def _heard_by_all(
+        self, standing: Standing, sensor: int, symbol: int, chances: np.ndarray | None, own: np.ndarray
+    ) -> np.ndarray:
+        """The beliefs of all providers, given that of the model's."""
+        panel, (_, *others) = self.rules.panel, apart(standing.belief, len(self.rules.prior))
+        assert panel is not None
+        told = chances_of(self.rules.channel, None, sensor, symbol) if chances is None else chances
+        beliefs, possible = heard(panel, np.stack(others), sensor, told)
+        if not possible.all():
+            raise self._impossible(sensor, symbol)
+        return one_below_another(own, beliefs)
 
     def information_bits(self, standing: Standing, sensor: int) -> float:
         """What one release of this sensor adds to the information spent where readings are sent as they are."""
-        readings = Joint(standing.belief, self.rules.channel)
+        readings = Joint(self.own(standing), self.rules.channel)
         return float(self.rules.look(readings, standing.spent_bits, None).bits_of(sensor))
 
     @property
@@ -209,20 +234,30 @@ class Runtime:
 
         Of one standing or, where `known` holds arrays [N S U] and [N], of many.
         """
-        at_first = self.bound.used(self.first())
-        return np.clip((1 - self.bound.used(known)) / (1 - at_first), 0.0, 1.0)
+        at_first = self._used(self.first())
+        return np.clip((1 - self._used(known)) / (1 - at_first), 0.0, 1.0)
+
+    def _used(self, known: Knowledge) -> Any:
+        """Share of the bound that is used up, for the provider for whom it is most."""
+        if self.rules.panel is None:
+            return self.bound.used(known)
+        beliefs = apart(known.belief, len(self.rules.prior))
+        return self.rules.used(beliefs, np.asarray(known.spent_bits)[..., None]).max(-1)
 
     def over(self, standing: Standing) -> bool:
         """Whether the bound is reached."""
-        return bool(self.bound.crossed(standing))
+        if self.rules.panel is None:
+            return bool(self.bound.crossed(standing))
+        beliefs = apart(standing.belief, len(self.rules.prior))
+        return bool(self.rules.crossed(beliefs, standing.spent_bits).any())
 
     def confidence(self, standing: Standing) -> float:
-        """max_s beta(s)."""
+        """max_s beta(s), of the surest provider."""
         return max(map(sum, standing.belief.tolist()))
 
     def public(self, standing: Standing) -> PublicState:
         """What each sensor would send at this standing, and which are allowed."""
-        return self.rules.public(standing.belief, standing.spent_bits)
+        return self.rules.public_of_all(standing.belief, standing.spent_bits)
 
     def decided(self, public: PublicState, sensor: int) -> Decision:
         """The decision that this sensor speaks, whoever made it."""
@@ -242,7 +277,7 @@ class Runtime:
         return alone
 
     def _surprise(self, standing: Standing, decision: Decision, symbol: int) -> Surprise:
-        law = (self._likelihoods[decision.sensor] * standing.belief).sum((1, 2))
+        law = (self._likelihoods[decision.sensor] * self.own(standing)).sum((1, 2))
         if decision.kernel is not None:
             law = np.concatenate([law * decision.kernel[0], np.dot(decision.kernel[1:], law)])
         logarithms = np.log(np.maximum(law, np.finfo(float).tiny))

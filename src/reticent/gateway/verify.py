@@ -206,7 +206,7 @@ def _bits_between(runtime: "Runtime", standing: "Standing", entry: Entry) -> tup
         return exact, exact
     from reticent.belief.information import entropy_bits
 
-    return standing.spent_bits, standing.spent_bits + float(entropy_bits(standing.belief.sum(1)))
+    return standing.spent_bits, standing.spent_bits + float(entropy_bits(runtime.own(standing).sum(1)))
 
 
 def _check_bound(runtime: "Runtime", entry: Entry) -> None:

@@ -35,6 +35,7 @@ class View:
             "enforce": runtime.task.enforcement.name,
             "policy": runtime.digest[:12],
             "assumption": ASSUMPTION,
+            "promise": " ".join(runtime.promise),
             "exhausted": EXHAUSTED,
         }
 
@@ -68,7 +69,7 @@ class View:
         return {
             "known": self._known(standing),
             "left": self._runtime.budget_left(standing),
-            "useful": standing.belief.sum(0).tolist(),
+            "useful": self._runtime.own(standing).sum(0).tolist(),
         }
 
     def _known(self, standing: Standing) -> float:

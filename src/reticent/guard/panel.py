@@ -74,6 +74,17 @@ def heard(
     return update(belief, panel.channel[:, sensor] @ chances)
 
 
+def one_below_another(own: Float[Any, "*N S U"], panel: Float[Any, "*N P S U"]) -> Float[Any, "*N R U"]:
+    """The beliefs of the model's provider and then of the panel's, as one table: how ledgers hold them."""
+    rows = panel.reshape(*panel.shape[:-3], -1, panel.shape[-1])
+    return own.__array_namespace__().concatenate([own, rows], axis=-2)
+
+
+def apart(beliefs: Float[Any, "*N R U"], secrets: int) -> Float[Any, "*N Q S U"]:
+    """The same along an axis of providers, the model's first."""
+    return beliefs.reshape(*beliefs.shape[:-2], -1, secrets, beliefs.shape[-1])
+
+
 def chances_of(
     channel: Float[Any, "A S U Z"], kernels: Kernels | None, sensor: Index | int, symbol: Index | int
 ) -> Float[Any, " Z"]:

@@ -9,11 +9,12 @@ import abc
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxtyping import Bool, Float, Inexact
 
 from reticent.belief.bayes import useful_marginal
 from reticent.belief.prospect import ExactProspect, Joint, Known
-from reticent.guard.panel import Panel, PanelProspect, told
+from reticent.guard.panel import Panel, PanelProspect, apart, one_below_another, told
 from reticent.guard.safety import Safety
 from reticent.problem.bound import Bound, Prospect
 from reticent.problem.enforcement import Enforcement
@@ -130,7 +131,7 @@ class Rules(abc.ABC):
     def crossed_by_any(self, belief: Float[Any, "S U"], spent_bits: Any, others: Float[Any, "P S U"] | None) -> Any:
         """Whether the bound is reached for some provider."""
         reached = self.crossed(belief, spent_bits)
-        return reached if others is None else reached | self.at_each(self.crossed)(others, spent_bits).any()
+        return reached if others is None else reached | self.at_each(self.crossed)(others, spent_bits).any(-1)
 
     def most_used(self, public: PublicState) -> Any:
         """Share of the bound that is used up, for the provider for whom it is most."""
@@ -138,7 +139,7 @@ class Rules(abc.ABC):
         if public.panel is None:
             return used
         xp = public.panel.__array_namespace__()
-        return xp.maximum(used, self.at_each(self.used)(public.panel, public.spent_bits).max())
+        return xp.maximum(used, self.at_each(self.used)(public.panel, public.spent_bits).max(-1))
 
     def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
         """What one release of each sensor would tell, by the finite model."""
@@ -180,6 +181,18 @@ class TaskRules(Rules):
     def at_each(self, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         # Functions of numpy arrays take any number of leading axes.
         return function
+
+    @property
+    def start(self) -> Float[Any, "R U"]:
+        """What providers believe at first: the prior and, below it, those of a panel."""
+        return self.prior if self.panel is None else one_below_another(self.prior, self.panel.prior)
+
+    def public_of_all(self, beliefs: Float[Any, "R U"], spent_bits: Any) -> PublicState:
+        """The public state at what all providers believe, one below another."""
+        if self.panel is None:
+            return self.public(beliefs, spent_bits)
+        own, *others = apart(beliefs, len(self.prior))
+        return self.public(own, spent_bits, np.stack(others))
 
     def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
         last = self._last
