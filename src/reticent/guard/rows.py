@@ -14,15 +14,16 @@ from reticent.belief.bayes import secret_marginal
 from reticent.belief.prospect import Joint
 from reticent.problem.merging import CLOSEST, MARGIN, PACE, SHARE, STEP
 
-PerRow = Float[Any, " J"]
+# Of one belief, or of each of many.
+PerRow = Float[Any, "J *N"]
 
 
 class Rows(NamedTuple):
     """Rows J: `event` is P(E_j, z), `law` is P(z) by the row's own provider (one for all where they share it), `value`
     is P(E_j) now, `limits` what it must stay below, and `theta` what the programs keep to."""
 
-    event: Float[Any, "J A Z"]
-    law: Float[Any, "L A Z"]
+    event: Float[Any, "J *N A Z"]
+    law: Float[Any, "L *N A Z"]
     value: PerRow
     limits: PerRow
     theta: PerRow
@@ -35,8 +36,9 @@ class Rows(NamedTuple):
 
 def present_rows(readings: Joint, limits: Float[Any, " S"]) -> Rows:
     """The secret of now, for a pair that stands still. Near the bound, theta leaves a share of the way to it."""
-    value = secret_marginal(readings.belief)
-    headroom = (limits - value).min()
+    value = secret_marginal(readings.belief).swapaxes(0, -1)
+    limits = limits.reshape(-1, *(1,) * (value.ndim - 1))
+    headroom = (limits - value).min(0)
     theta = limits - readings.belief.__array_namespace__().minimum(MARGIN, (1 - SHARE) * headroom)
     return Rows(readings.secret, readings.law[None], value, limits, theta)
 

@@ -308,8 +308,8 @@ class Guard(Enforcement):
     def allowed(self, bound: Bound, prospect: Prospect) -> Any:
         """Sensors that move the belief, and none where rounding could bridge the rest of the way to the bound."""
         secret = prospect.belief.sum(-1)
-        near = (bound.secret_limits(len(secret)) - secret < NEAREST).any()
-        return (prospect.movement > LEAST_MOVE) & ~near
+        near = (bound.secret_limits(secret.shape[-1]) - secret < NEAREST).any(-1)
+        return (prospect.movement > LEAST_MOVE) & ~near[..., None]
 
     def relaxation(self, bound: Bound) -> tuple[Bound, Enforcement, str]:
         # The provider learns no more from what is sent than from the readings themselves.
