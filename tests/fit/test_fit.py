@@ -177,3 +177,12 @@ def test_calibration_error_by_hand():
     confidence = np.array([0.9] * 10 + [0.6] * 10)
     right = np.array([1] * 5 + [0] * 5 + [1] * 6 + [0] * 4)
     assert calibration_error(confidence, right) == pytest.approx(0.2)
+
+
+def test_how_often_people_had_a_secret_is_stored():
+    # The first person was recorded half as long with the first secret as with the second.
+    kept = ~((STREAMS.person == 0) & (STREAMS.secret == 0) & (np.arange(len(STREAMS.person)) % 2 == 0))
+    rows = {name: getattr(STREAMS, name)[kept] for name in ("values", "stream", "person", "secret", "useful")}
+    spread = (fit_model(replace(STREAMS, **rows), codes=2).fitted or {})["prior_spread"]
+    assert spread["s0"] == pytest.approx([1 / 3, 1 / 2])
+    assert spread["s1"] == pytest.approx([1 / 2, 2 / 3])

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 import reticent as rt
 from reticent.guard.rules import TaskRules
-from reticent.problem.prior_range import extreme_priors, parsed_ranges
+from reticent.problem.prior_range import extreme_priors, fitted_ranges, parsed_ranges
 from reticent.problem.synthetic import two_binary_sensors
 from tests.problems import random_model
 
@@ -133,3 +133,13 @@ def test_a_range_in_other_words_is_refused(text):
 def test_ranges_that_hold_no_prior_are_refused(ranges, sentence):
     with pytest.raises(rt.InputError, match=sentence):
         rt.over_priors(two_binary_sensors(), ranges)
+
+
+def test_the_range_of_people_is_that_of_a_fitted_model():
+    fitted = {"codebook": {}, "prior_spread": {"s0": [0.3, 0.6], "s1": [0.4, 0.7]}}
+    model = rt.Model(**{**vars(two_binary_sensors()), "fitted": fitted})
+    wide = rt.over_priors(model, fitted_ranges(model))
+    assert sorted(round(float(member.prior[0].sum()), 6) for member in wide.panel) == [0.3, 0.6]
+    for broken in (two_binary_sensors(), rt.Model(**{**vars(model), "fitted": {"codebook": {}, "prior_spread": [1]}})):
+        with pytest.raises(rt.InputError, match="does not say how often its people"):
+            fitted_ranges(broken)

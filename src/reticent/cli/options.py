@@ -31,7 +31,8 @@ class Bounds:
     unbounded: bool = False
     """No bound at all, to compare costs with."""
     prior_range: Annotated[tuple[str, ...], arg(metavar="SECRET=LOW..HIGH")] = ()
-    """Keep the bound for every provider whose prior of this secret lies in the range, such as smokes=0.2..0.5."""
+    """Keep the bound for every provider whose prior of this secret lies in the range, such as smokes=0.2..0.5. Of a
+    fitted model `people` is the range from who was recorded least with it to who was most."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,12 @@ def monitoring_of(
 
 
 def _over_priors(model: "Model", bounds: Bounds) -> "Model":
-    from reticent.problem.prior_range import over_priors, parsed_ranges
+    from reticent.problem.prior_range import fitted_ranges, over_priors, parsed_ranges
 
-    return over_priors(model, parsed_ranges(bounds.prior_range)) if bounds.prior_range else model
+    if not bounds.prior_range:
+        return model
+    of_people = bounds.prior_range == ("people",)
+    return over_priors(model, fitted_ranges(model) if of_people else parsed_ranges(bounds.prior_range))
 
 
 def bound_of(bounds: Bounds) -> "Bound":

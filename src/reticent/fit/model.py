@@ -13,7 +13,7 @@ from reticent.data.trajectories import Trajectories, trajectories
 from reticent.errors import InputError
 from reticent.fit.codes import counted, make_codebook
 from reticent.fit.learned_codes import LearnedCodes
-from reticent.fit.prior import check_prior
+from reticent.fit.prior import check_prior, prior_spread
 from reticent.fit.tempering import Tempering, chosen_tempering
 from reticent.fit.transition import fit_transition
 from reticent.problem.codebook import Codebook
@@ -78,6 +78,7 @@ def fit_coded(
         "features": list(recorded.features),
         "interval": recorded.interval,
         "people": [recorded.people[i] for i in people],
+        "prior_spread": prior_spread(recorded),
         **_dynamics(recorded, lives),
     }
     return Model(prior, channel, *names, fitted, None if lives is None else fit_transition(lives, prior)), coded

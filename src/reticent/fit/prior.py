@@ -22,6 +22,12 @@ def prior_of(choice: str, recorded: Readings) -> Float[np.ndarray, "S U"]:
     return _from_file(Path(choice), recorded)
 
 
+def prior_spread(recorded: Readings) -> dict[str, list[float]]:
+    """Of each secret, the least and the largest share of their time that people were recorded with it."""
+    shares = np.array([recorded_prior(recorded.of([person])).sum(1) for person in np.unique(recorded.person).tolist()])
+    return {name: [float(own.min()), float(own.max())] for name, own in zip(recorded.secrets, shares.T, strict=True)}
+
+
 def check_prior(prior: Float[np.ndarray, "S U"], recorded: Readings) -> None:
     """Refuse a prior that is positive where nothing was recorded, or zero where something was."""
     seen = uniform_prior(recorded) > 0

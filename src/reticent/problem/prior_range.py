@@ -90,6 +90,18 @@ def parsed_ranges(given: tuple[str, ...]) -> dict[str, Range]:
     return found
 
 
+def fitted_ranges(model: Model) -> dict[str, Range]:
+    """From the least to the largest share of the time that people of a fitted model were recorded with a secret."""
+    spread = (model.fitted or {}).get("prior_spread")
+    try:
+        return {str(name): (float(low), float(high)) for name, (low, high) in spread.items()}  # type: ignore[union-attr]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            "The model does not say how often its people had which secret: fit it anew, or give the range itself, such "
+            "as --prior-range smokes=0.2..0.5."
+        ) from error
+
+
 def _check(model: Model, ranges: Mapping[str, Range]) -> None:
     if unknown := sorted(set(ranges) - set(model.secrets)):
         raise InputError(
