@@ -369,6 +369,7 @@ def test_a_panel_from_recordings_to_a_claim(run, tmp_path):
     assert found["claim"]["people"] == 2
     assert found["tried"][0]["accepted"]
     code, out, _ = run("audit", "c.safetensors", *few[:4], "--episodes", 400, "--quick")
+    assert "pass: the bound holds for the panel." in out
     assert "of at least 30% of people like these right in at most 95% of the cases (0 of 2 people were over" in out
 
 

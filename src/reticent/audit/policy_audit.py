@@ -16,6 +16,7 @@ from reticent.audit.comparison import Point, SameUtility, at_same_utility, basel
 from reticent.audit.findings import NOTHING_LEARNED, percent
 from reticent.audit.measures import Resampler
 from reticent.audit.mismatch import Mismatch, mismatch, mixed, moved_apart, sharpened
+from reticent.audit.panel_check import panel_checks
 from reticent.audit.people import PeopleFound, halves, strangers, with_recordings
 from reticent.audit.play import play, play_answers
 from reticent.audit.posterior import concatenated
@@ -130,6 +131,7 @@ def audit_policy(
         else _open(task, lambda process: process, NoProtection(), min(episodes // 2, RANDOM_EPISODES), seed + 1)[1]
     )
     audit = audit_traces(traces, task, None, Context(random, True), options)
+    audit = replace(audit, checks=[*audit.checks, *panel_checks(task, process, policy, seed)])
     tell("simpler policies")
     points, audited = baseline_points(task, seed), _exact(audit)
     same = at_same_utility(points, audited.useful.value)
@@ -220,6 +222,7 @@ def audit_on_recordings(
         else _open(task, replaying, NoProtection(), min(episodes, RANDOM_EPISODES), seed + 1, own)[1]
     )
     audit = audit_traces(traces, task, None, Context(random, False, notes), options)
+    audit = replace(audit, checks=[*audit.checks, *panel_checks(task, replaying(process), policy, seed, own)])
     tell("simpler policies")
     points, audited = list(_simple_points(task, replaying, own, seed + 2)), _strongest(audit)
     tell("person by person")
