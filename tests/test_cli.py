@@ -342,6 +342,36 @@ def test_recordings_of_ones_own_from_table_to_policy(run, tmp_path):
     assert "--leave-out names ['nobody']" in err
 
 
+@pytest.mark.slow
+def test_a_panel_from_recordings_to_a_claim(run, tmp_path):
+    write_recordings(tmp_path)
+    mine = ("table", "--data", ".", "--map", "mine.toml", "--window", 0, "--codes", 3, "--leave-out", "p2", "p3")
+    code, out, _ = run("fit", *mine, "--panel", "people", "--sharpen", 2, "-o", "m.json", "--json")
+    assert code == 0
+    assert json.loads(out)["panel"] == 2
+    code, out, err = run("train", "m.json", "--confidence", 0.7, "-o", "p.safetensors")
+    assert code == 2
+    assert "is not kept for a panel of providers" in err
+    words = ("--enforce", "coarsen", "--steps", 4000, "--prior-range", "0=0.45..0.55", "-o", "p.safetensors")
+    assert run("train", "m.json", "--confidence", 0.7, *words)[0] == 0
+    code, out, _ = run("evaluate", "p.safetensors", "--episodes", 2000, "--json")
+    found = json.loads(out)
+    # Each of three models with two extreme priors, and the model itself.
+    assert found["promised"].endswith("for a provider with any of 7 models, and with every mixture of them")
+    assert found["violation_rate"]["value"] == 0
+    few = ("--data", ".", "--map", "mine.toml", "--confidence", 0.95, "--bounds", 1, "--rounds", 2, "--episodes", 400)
+    code, _, err = run("calibrate", "m.json", *few, "-o", "c.safetensors")
+    assert code == 2
+    assert "at least 22 are needed whom the model was not fitted to, and there are 2" in err
+    code, out, err = run("calibrate", "m.json", *few, "--share", 0.3, "-o", "c.safetensors", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["claim"]["people"] == 2
+    assert found["tried"][0]["accepted"]
+    code, out, _ = run("audit", "c.safetensors", *few[:4], "--episodes", 400, "--quick")
+    assert "of at least 30% of people like these right in at most 95% of the cases (0 of 2 people were over" in out
+
+
 def write_home(folder):
     """Three people for eight minutes each: ISO time stamps, a binary sensor, and labels that change meanwhile."""
     rng, start = np.random.default_rng(0), datetime(2026, 1, 31, tzinfo=UTC)
@@ -484,6 +514,11 @@ def test_an_audit_of_a_policy_and_on_recordings(run, monkeypatch, tmp_path):
     assert record["people"] == 2
     assert [check["name"] for check in record["checks"]] == ["the bound holds"]
     assert "Only the 2 people whom the model was not fitted to." in record["notes"]
+    assert [each["name"] for each in record["by_person"]["people"]] == ["p2", "p3"]
+    assert all(0 <= each["knowing"]["value"] <= 1 for each in record["by_person"]["people"])
+    assert any(sentence.startswith("Over people: ") for sentence in record["verdict"])
+    assert [part.partition(":")[0] for part in record["promise"]] == ["By construction", "Statistically", "Not at all"]
+    assert "Person by person" in Path(record["report"]).read_text()
     code, _, err = run("audit", "p.safetensors", *more)
     assert code == 2
     assert "needs a model that `reticent fit` has made" in err

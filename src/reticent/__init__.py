@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from reticent.problem.model import Model, read_problem
     from reticent.problem.monitoring import Monitoring
     from reticent.problem.objective import Objective
+    from reticent.problem.prior_range import over_priors
     from reticent.problem.synthetic import synthetic
     from reticent.problem.task import Task
     from reticent.process.ongoing import OngoingProcess
@@ -89,6 +90,7 @@ _HOME = {
     "fit": "fit.table",
     "load": "solution.solve",
     "monitor": "evaluate.monitoring",
+    "over_priors": "problem.prior_range",
     "read_problem": "problem.model",
     "solve": "solution.solve",
     "synthetic": "problem.synthetic",
@@ -136,6 +138,7 @@ __all__ = [
     "fit",
     "load",
     "monitor",
+    "over_priors",
     "read_problem",
     "solve",
     "synthetic",

@@ -132,4 +132,4 @@ def test_a_masked_action_has_probability_zero():
 
 
 def test_policies_cannot_see_the_hidden_pair():
-    assert set(PublicState._fields) == {"belief", "spent_bits", "allowed", "kernels", "bits"}
+    assert set(PublicState._fields) == {"belief", "spent_bits", "allowed", "kernels", "bits", "panel"}

@@ -21,6 +21,7 @@ KINDS = {
     "channels": "exact for the model",
     "leakage": "estimate",
     "baselines, same_utility, audited, forgotten, carried, wrong_models": "estimate",
+    "by_person": "estimate",
     "guess_secret, guess_useful, limit": "exact",
 }
 

@@ -16,6 +16,7 @@ from reticent.audit.comparison import Point, SameUtility, at_same_utility, basel
 from reticent.audit.findings import NOTHING_LEARNED, percent
 from reticent.audit.measures import Resampler
 from reticent.audit.mismatch import Mismatch, mismatch, mixed, moved_apart, sharpened
+from reticent.audit.people import PeopleFound, halves, strangers, with_recordings
 from reticent.audit.play import play, play_answers
 from reticent.audit.posterior import concatenated
 from reticent.audit.sessions import AfterSessions, repeated_sessions
@@ -41,6 +42,8 @@ OPEN_READINGS = 10
 SIMPLE_READINGS, SIMPLE_EPISODES = (1, 3, 10), 8_192
 SESSIONS, PEOPLE = 10, 1_024
 MISMATCH_EPISODES = 2_048
+# Episodes that attackers learn from and are tried on where everybody is judged alone.
+PEOPLE_EPISODES = 4_096
 # Random traces for the paper's adversary to learn from, at the most.
 RANDOM_EPISODES = 8_192
 FACTORS, SHARES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5), (0.1, 0.2, 0.4)
@@ -59,7 +62,8 @@ class WrongModel:
 @dataclass(frozen=True)
 class PolicyAudit:
     """The audit of the traces, and the rest. Numbers are estimates. `audited` is what simpler policies are compared
-    by: what exact Bayes knows of the audited one where its model is the true one, else the strongest attacker."""
+    by: what exact Bayes knows of the audited one where its model is the true one, else the strongest attacker.
+    `promise` says what holds by construction, what statistically, and what not at all."""
 
     audit: Audit
     audited: "Audited"
@@ -68,11 +72,14 @@ class PolicyAudit:
     forgotten: list[AfterSessions] = field(default_factory=list)
     carried: list[AfterSessions] = field(default_factory=list)
     wrong_models: list[WrongModel] = field(default_factory=list)
+    by_person: PeopleFound | None = None
+    promise: list[str] = field(default_factory=list)
 
     @property
     def verdict(self) -> list[str]:
-        """That of the traces, and whether something simpler does as well."""
-        return [*self.audit.verdict, *_simpler(self.audited.secret, self.same_utility)]
+        """That of the traces, that over people, and whether something simpler does as well."""
+        over_people = [] if self.by_person is None else self.by_person.sentences()
+        return [*self.audit.verdict, *over_people, *_simpler(self.audited.secret, self.same_utility)]
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary for one JSON object."""
@@ -215,7 +222,31 @@ def audit_on_recordings(
     audit = audit_traces(traces, task, None, Context(random, False, notes), options)
     tell("simpler policies")
     points, audited = list(_simple_points(task, replaying, own, seed + 2)), _strongest(audit)
-    return PolicyAudit(audit, audited, points, at_same_utility(points, audited.useful.value))
+    tell("person by person")
+    limit = task.bound.posterior_limit(len(task.model.secrets))
+    people = strangers(_first(traces, PEOPLE_EPISODES), own.people, limit)
+    if not options.quick:
+        people = with_recordings(people, *_by_halves(task, process, policy, own, seed + 3), own.people)
+    same = at_same_utility(points, audited.useful.value)
+    return PolicyAudit(audit, audited, points, same, by_person=people)
+
+
+def _first(traces: Traces, episodes: int) -> Traces:
+    return traces.take(np.arange(min(episodes, len(traces))))
+
+
+def _by_halves(task: Task, process: Process, policy: Policy, own: Readings, seed: int) -> tuple[Traces, Traces]:
+    """What is released of the first and of the second half of every recording; of halves that are shorter than
+    episodes, shorter episodes."""
+    codebook, parts = Codebook.of(task.model), halves(own)
+    horizon = min(task.horizon, *map(_longest, parts))
+    shorter = eqx.tree_at(lambda p: p.horizon, process, jnp.asarray(horizon))
+    sources = [FromCodes(jnp.asarray(codebook.codes(part.values)), episodes_of(part, horizon)) for part in parts]
+    earlier, later = (
+        play(replace(task, horizon=horizon), shorter.reading_from(source), policy, PEOPLE_EPISODES, seed + k, part)[1]
+        for k, (source, part) in enumerate(zip(sources, parts, strict=True))
+    )
+    return earlier, later
 
 
 def _open(

@@ -22,7 +22,7 @@ from reticent.errors import InputError
 from reticent.evaluate.estimate import Estimate, mean, rate
 from reticent.evaluate.evaluation import check_episodes
 from reticent.policy.policy import Policy
-from reticent.process.process import Process, Refusal, State, Transition
+from reticent.process.process import Process, PublicState, Refusal, State, Transition
 from reticent.process.rollout import Act, decide, in_threads
 from reticent.process.source import FromModel
 from reticent.types import Array, Belief, Flag, Index, PRNGKey, Scalar
@@ -138,7 +138,7 @@ def _advance(process: Process, act: Act, carried: Flag, person: Person) -> Perso
     key, act_key, step_key, useful_key = jax.random.split(person.key, 4)
     public = person.state.public
     # Where crossing ends an episode, one that starts beyond the bound says nothing.
-    silent = process.crossed(public.belief, public.spent_bits) & process.ends_on_crossing
+    silent = process.crossed_by_any(public.belief, public.spent_bits, public.panel) & process.ends_on_crossing
     action = jnp.where(silent, process.sensors, decide(act, act_key, public))
     transition = process.step(step_key, person.state, action)
     end = _known(person, transition)
@@ -150,7 +150,7 @@ def _advance(process: Process, act: Act, carried: Flag, person: Person) -> Perso
     belief, spent = jnp.where(done, belief, reached.belief), jnp.where(done, spent, reached.spent_bits)
     # Kernels are costly. They are solved here for either case, and those of the transition, which nothing uses, are
     # left out by the compiler.
-    public = process.public(belief, spent)
+    public = process.public(belief, spent, _panel_next(process, carried, reached, done))
     fresh = process.resume(useful_key, public, person.state.secret), forgotten
     same = eqx.tree_at(lambda s: (s.public, s.memory), transition.state, (public, public.belief)), person.forgotten
     state, forgotten = jax.tree.map(lambda new, old: jnp.where(done, new, old), fresh, same)
@@ -177,6 +177,17 @@ def _next_start(
     carry = normalise(process.prior * odds[:, None]), end.spent_bits, forgotten
     forget = process.prior, jnp.zeros(()), Forgotten(odds, end.spent_bits)
     return jax.tree.map(lambda yes, no: jnp.where(carried, yes, no), carry, forget)
+
+
+def _panel_next(process: Process, carried: Flag, reached: PublicState, done: Flag) -> Float[Array, "P S U"] | None:
+    """What the panel's providers believe next: as the model's does."""
+    if process.panel is None or reached.panel is None:
+        return None
+    prior = process.panel.prior
+    marginal = secret_marginal(prior)
+    odds = secret_marginal(reached.panel) / jnp.where(marginal > 0, marginal, 1.0)
+    carry = jax.vmap(normalise)(prior * odds[:, :, None])
+    return jnp.where(done, jnp.where(carried, carry, prior), reached.panel)
 
 
 def _summary(process: Process, sessions: int, ends: SessionEnd) -> AfterSessions:

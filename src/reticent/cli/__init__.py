@@ -13,6 +13,7 @@ import tyro
 
 from reticent import __version__
 from reticent.cli.audit import AuditCommand
+from reticent.cli.calibrate import Calibrate
 from reticent.cli.certify import Certify
 from reticent.cli.configuration import with_configured
 from reticent.cli.data import Data
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Any] = {
     "train": Train,
     "evaluate": Evaluate,
     "certify": Certify,
+    "calibrate": Calibrate,
     "audit": AuditCommand,
     "sweep": SweepCommand,
     "report": ReportCommand,

@@ -137,7 +137,7 @@ class AuditCommand:
             task = Task(model, Unbounded()) if task is None else replace(task, model=model)
         audit = audit_traces(file.traces, task, self.confidence, Context(notes=(size, *file.notes)), options)
         alone = {"audited": None, "baselines": [], "same_utility": [], "forgotten": [], "carried": []}
-        return {**audit.to_json(), **alone, "wrong_models": []}
+        return {**audit.to_json(), **alone, "wrong_models": [], "by_person": None, "promise": []}
 
 
 def _digest(path: Path) -> str:
@@ -153,7 +153,7 @@ def _print(found: dict[str, Any], page: Path) -> None:
     from reticent.report.audit_tables import attack_rows, spaced
 
     first, *rest = found["verdict"]
-    print("\n".join((first, found["how_to_read"], *rest)))
+    print("\n".join((first, found["how_to_read"], *rest, *found.get("promise", ()))))
     table = Table(title="Balanced accuracy in %, 95 % intervals", box=SIMPLE, padding=(0, 0, 0, 1), pad_edge=False)
     for heading in ("attacker", "learned from", "secret", "useful"):
         table.add_column(heading, justify="left" if heading in ("attacker", "learned from") else "right", no_wrap=True)

@@ -42,13 +42,14 @@ class What:
     window: float | None = None
     """Seconds that one reading summarises: mean and log standard deviation of each axis. 0: a reading is one sample.
     By default 1, or 0 where a second has fewer than two samples."""
-    codes: int = 30
-    """Codes per sensor of the finite model; a sensor with fewer different readings has one for each."""
+    codes: int | Literal["learned"] = 30
+    """Codes per sensor of the finite model; a sensor with fewer different readings has one for each. `learned`: codes
+    on the outputs of a classifier for the labels, as few as do best on people left out (`reticent fit`)."""
 
 
-def check_codes(codes: int) -> None:
+def check_codes(codes: int | Literal["learned"]) -> None:
     """Refuse a number of codes that is out of range."""
-    if not 2 <= codes <= 1000:
+    if codes != "learned" and not 2 <= codes <= 1000:
         raise InputError(f"--codes must lie between 2 and 1000, but is {codes}.")
 
 

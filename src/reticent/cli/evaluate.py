@@ -71,12 +71,15 @@ class Evaluate:
         with stages(f"simulating {most}{self.episodes:,} episodes"):
             evaluation = solution.evaluate(self.episodes, self.seed, self.traces, self.precision)
         # A gateway serves the file as it is.
-        served = None if self.enforce else forecast_file(self.policy)
+        served = None if self.enforce or task.panel else forecast_file(self.policy)
         if self.json:
             gateway = None if served is None else {**served.to_json(), "assumption": ASSUMPTION}
-            print(json.dumps({"policy": str(self.policy), **evaluation.to_json(), "gateway": gateway}))
+            found = {"policy": str(self.policy), "promised": task.promised, **evaluation.to_json()}
+            print(json.dumps({**found, "gateway": gateway}))
         else:
             _print_evaluation(evaluation, task)
+            if task.bound.crossable:
+                print(f"Promise: {task.promised}.")
             if served is not None:
                 print(f"Session after session on a gateway: {served.silence}\n{ASSUMPTION} {served.informed}")
             if not task.bound.pathwise:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
@@ -35,6 +35,11 @@ class Fit:
     then says how they move from step to step."""
     step: float | None = None
     """Seconds of a step of a pair that moves; by default as long as a reading."""
+    panel: Literal["people", "clusters", "bootstrap"] | None = None
+    """Further providers for whom a bound is to hold: who knows the readings of one of these people only, of one group
+    of people who are alike, or of people drawn anew from them (with replacement)."""
+    sharpen: float = 1.0
+    """How many times as much as in the model a reading counts for the providers of the panel."""
     leave_out: tuple[str, ...] = ()
     """People to leave out of the fit, so that the model can be tested on them."""
     seed: int = 0
@@ -46,7 +51,8 @@ class Fit:
         """Load, fit, write, and print how well calibrated the beliefs are on people who were left out."""
         from reticent.data.load import load
         from reticent.data.readings import readings
-        from reticent.fit.model import fit_model
+        from reticent.fit.model import fit_coded
+        from reticent.fit.panel import fit_panel
         from reticent.fit.prior import RECORDED, UNIFORM, prior_of
 
         check_seed(self.seed)
@@ -54,6 +60,8 @@ class Fit:
         check_codes(self.what.codes)
         if self.static and self.step is not None:
             raise InputError("--step is of a pair that moves, and with --static it stays: leave one of them out.")
+        if self.panel is None and self.sharpen != 1:
+            raise InputError("--sharpen is of the providers of a panel, and there is none: give --panel, too.")
         with stages("reading the recordings") as tell:
             recorded = load(source_of(self.name, self.where))
             for note in recorded.notes:
@@ -64,7 +72,9 @@ class Fit:
             kept = tuple(i for i, person in enumerate(read.people) if person not in self.leave_out)
             tell(f"fitting {self.what.codes} codes per sensor to {len(kept)} people")
             prior = prior_of(self.prior, read.of(kept))
-            model = fit_model(read.of(kept), self.what.codes, self.seed, prior, self.static, self.step)
+            model, coded = fit_coded(read.of(kept), self.what.codes, self.seed, prior, self.static, self.step)
+            if self.panel is not None:
+                model = fit_panel(model, read.of(kept), coded, self.panel, self.sharpen, self.seed)
             assert model.fitted is not None
             # So that an audit finds the same recordings; their folder is given then.
             chosen = {name: getattr(self.where, name) for name in ("secret", "unit", "place")}
@@ -76,8 +86,11 @@ class Fit:
             people = [read.people[i] for i in kept]
             changes = {} if read.changes is None else read.changes.stored()
             moves = {} if model.transition is None else {"step": model.fitted["step"], **_transition(model)}
+            panel = {"panel": len(model.panel)} if model.panel else {}
             print(
-                json.dumps({"problem": str(self.out), "people": people, **_prior(model), **changes, **moves, **found})
+                json.dumps(
+                    {"problem": str(self.out), "people": people, **_prior(model), **changes, **moves, **found, **panel}
+                )
             )
             return
         self._print(model, read)
@@ -85,10 +98,14 @@ class Fit:
     def _print(self, model: "Model", read: "Readings") -> None:
         assert model.fitted is not None
         found, sizes = model.fitted["tempering"], map(len, model.fitted["codebook"]["centres"])
-        few = {sensor: size for sensor, size in zip(model.sensors, sizes, strict=True) if size < self.what.codes}
+        most = self.what.codes
+        if most == "learned":
+            most = max(map(len, model.fitted["codebook"]["centres"]))
+            print(f"Codes learned per sensor: {most}, of which beliefs had the lowest loss on people left out.")
+        few = {sensor: size for sensor, size in zip(model.sensors, sizes, strict=True) if size < most}
         if few:
             listed = ", ".join(f"{sensor} {size}" for sensor, size in few.items())
-            print(f"Sensors with fewer different readings than {self.what.codes} have one code for each: {listed}.")
+            print(f"Sensors with fewer different readings than {most} have one code for each: {listed}.")
         how = {"recorded": "as recorded, every person alike", "uniform": "uniform over what was recorded"}
         prior = ", ".join(f"{s} and {u} {p:.3g}" for s, row in _prior(model)["prior"].items() for u, p in row.items())
         print(f"Prior ({how.get(self.prior, f'from {self.prior}')}): {prior}.")
@@ -106,6 +123,11 @@ class Fit:
             f"Loss {found['plain_loss']:.3f} -> {found['loss']:.3f} nats; calibration error of the confidence in the "
             f"secret {found['plain_calibration_error']:.3f} -> {found['calibration_error']:.3f} (estimates)."
         )
+        if model.panel:
+            print(
+                f"Panel ({self.panel}): {len(model.panel)} further providers, for whom a reading counts "
+                f"{self.sharpen:g} times as much. A bound that is never crossed is kept for them and their mixtures."
+            )
         next_step = f"Next: reticent train {self.out} --confidence L --enforce coarsen -o policy.safetensors"
         print(f"Saved {self.out}. {next_step if model.transition is None else 'Next: `reticent docs moving`.'}")
         print(f"L must lie above {model.largest_secret_prior:.3g}, the largest prior probability of a secret.")

@@ -3,7 +3,9 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import arg
 
 from reticent.errors import InputError
 
@@ -28,6 +30,8 @@ class Bounds:
     """Limit on the information about the secret that an episode gives on average, in bits."""
     unbounded: bool = False
     """No bound at all, to compare costs with."""
+    prior_range: Annotated[tuple[str, ...], arg(metavar="SECRET=LOW..HIGH")] = ()
+    """Keep the bound for every provider whose prior of this secret lies in the range, such as smokes=0.2..0.5."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def task_of(model: "Model", bounds: Bounds, prices: Prices, enforce: EnforceOpti
 
     bound = bound_of(bounds)
     enforcement = named_enforcement(enforce or default_enforcement(bound).name, prices.violation_cost)
-    return Task(model, bound, Objective(prices.time_cost, prices.error_penalty), enforcement)
+    return Task(_over_priors(model, bounds), bound, Objective(prices.time_cost, prices.error_penalty), enforcement)
 
 
 def monitoring_of(
@@ -82,7 +86,14 @@ def monitoring_of(
     enforcement = USUAL if enforce is None else named_enforcement(enforce, prices.violation_cost)
     objective = Objective(prices.time_cost, prices.error_penalty)
     days = {} if over_time.day is None else {"horizon": over_time.day}
+    model = _over_priors(model, bounds)
     return Monitoring(model, bound_of(bounds), objective, enforcement, window=over_time.window, **days)
+
+
+def _over_priors(model: "Model", bounds: Bounds) -> "Model":
+    from reticent.problem.prior_range import over_priors, parsed_ranges
+
+    return over_priors(model, parsed_ranges(bounds.prior_range)) if bounds.prior_range else model
 
 
 def bound_of(bounds: Bounds) -> "Bound":

@@ -29,6 +29,10 @@ JOBS: dict[str, dict[str, tuple[str, str]]] = {
     "Find a policy": {
         "train": ("train a policy", "reticent train mine.json --confidence 0.8 --enforce coarsen -o p.safetensors"),
         "solve": ("bracket the optimal cost of a small problem", "reticent solve mine.json --confidence 0.8"),
+        "calibrate": (
+            "choose the bound so that a claim about new people holds",
+            "reticent calibrate mine.json --data DIR --confidence 0.65 -o p.safetensors",
+        ),
     },
     "Judge it": {
         "evaluate": ("cost, accuracies and violations", "reticent evaluate p.safetensors"),

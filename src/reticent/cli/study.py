@@ -93,10 +93,14 @@ class Reproduce:
         from reticent.study.learned import Conditions
         from reticent.study.recordings import Recordings
 
-        check_codes(self.what.codes)
+        check_codes(codes := self.what.codes)
+        if codes == "learned":
+            raise InputError(
+                "Studies code readings by k-means: give --codes a number, or fit a model by `reticent fit`."
+            )
         source, choices = source_of(name, self.where), self.choices
         draws = {"hidden_pairs": choices.hidden_pairs, "readings_per_pair": choices.readings_per_pair}
-        conditions = Conditions(10, self.look_back, self.what.codes, **draws)
+        conditions = Conditions(10, self.look_back, codes, **draws)
         with stages("reading the recordings"):
             return Recordings.of(source, reading_of(self.what), conditions)
 

@@ -21,10 +21,11 @@ class Evaluation:
     violation cost or the multiplier's share of the stopping cost. `releases` is the stopping time tau. `spent_bits` is
     the information spent, sum_t I_t(S; Z_t); its mean is an unbiased estimate of H(S) - E[H(beta_tau(S))].
     `confidence_useful` is max_u beta(u) and `confidence_secret` is max_s beta(s), both at the end of the episode;
-    `highest_confidence_secret` is the largest max_s beta(s) at any step. `accuracy_useful` and `accuracy_secret`, and
-    of each value `accuracy_per_useful` and `accuracy_per_secret`, are of the MAP guess of the provider at the end, by
-    exact Bayes with the true model. `violation_rate` is the share of episodes that crossed the
-    bound at any step, `truncated_rate` the share cut off at the horizon (and charged the stopping cost there).
+    `highest_confidence_secret` is the largest max_s beta(s) at any step, of any provider of the model's panel.
+    `accuracy_useful` and `accuracy_secret`, and of each value `accuracy_per_useful` and `accuracy_per_secret`, are of
+    the MAP guess of the provider at the end, by exact Bayes with the true model. `violation_rate` is the share of
+    episodes that crossed the bound at any step, for any provider of the panel, `truncated_rate` the share cut off at
+    the horizon (and charged the stopping cost there).
 
     Example:
         >>> from reticent.problem.synthetic import tells_useful

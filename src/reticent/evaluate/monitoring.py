@@ -38,7 +38,8 @@ class Monitored:
     up to the moment (None where lives are played that do not follow the chain).
 
     `highest_filter`, `highest_smoother` and `highest_prediction` are the largest posterior of a secret that occurred:
-    of the present, of any moment with all that was sent until the end of the day, and of up to 60 steps ahead.
+    of the present, of any moment with all that was sent until the end of the day, and of up to 60 steps ahead; by the
+    model or by any other of its panel.
 
     `course` tells the day in twelve parts: the share of silent steps, of locked ones, the accuracy on U_t, and the bits
     about the secret of the moment that a step says, of each. `days_locked` is the share of days that lock at all; they
@@ -121,8 +122,8 @@ def check_days(days: int) -> None:
 
 def summarise_days(process: OngoingProcess, day: Day, seed: int) -> Monitored:
     """Means over days, and what is known of the secret by exact computation from what was sent."""
-    prior, moves = process.task.model.prior, process.task.model.dynamics
-    now, hindsight = filtered(prior, moves, day.likelihood), smoothed(prior, moves, day.likelihood)
+    model = process.task.model
+    now, hindsight = (look(model.prior, model.dynamics, day.likelihood) for look in (filtered, smoothed))
     right = useful_marginal(now).argmax(-1) == day.useful
     first, length = _locks(day.locked)
     return Monitored(
@@ -137,9 +138,9 @@ def summarise_days(process: OngoingProcess, day: Day, seed: int) -> Monitored:
         locked=_by_day(day.locked),
         spent_bits=_by_day(day.bits),
         directed_bits=_directed(process, day),
-        highest_filter=_highest(now),
-        highest_smoother=_highest(hindsight),
-        highest_prediction=_highest_ahead(now, moves),
+        highest_filter=max(_highest(filtered(*known)) for known in _providers(process, day)),
+        highest_smoother=max(_highest(smoothed(*known)) for known in _providers(process, day)),
+        highest_prediction=max(_highest_ahead(*known) for known in _providers(process, day)),
         course=_course({"silent": ~day.sent, "locked": day.locked, "accuracy_useful": right, "bits": day.bits}),
         days_locked=float(day.locked.any(1).mean()),
         lock_step=first,
@@ -162,8 +163,17 @@ def _highest(beliefs: Sequences) -> float:
     return float(secret_marginal(beliefs).max())
 
 
-def _highest_ahead(beliefs: Sequences, moves: Float[np.ndarray, "S U S U"]) -> float:
-    highest = 0.0
+def _providers(process: OngoingProcess, day: Day) -> list[tuple[Any, Any, Any]]:
+    """What each provider goes by: its prior, its transition, and the likelihoods of what was sent."""
+    models = process.task.model, *process.task.panel
+    told = [day.likelihood, *([] if day.panel is None else np.moveaxis(day.panel, 2, 0))]
+    return [(model.prior, model.dynamics, own) for model, own in zip(models, told, strict=False)]
+
+
+def _highest_ahead(
+    prior: Float[np.ndarray, "S U"], moves: Float[np.ndarray, "S U S U"], likelihoods: Sequences
+) -> float:
+    beliefs, highest = filtered(prior, moves, likelihoods), 0.0
     for _ in range(AHEAD):
         beliefs = predict(beliefs, moves)
         highest = max(highest, _highest(beliefs))

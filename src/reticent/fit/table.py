@@ -7,7 +7,8 @@ from reticent.data.readings import ReadingKind, readings
 from reticent.data.table import frame_of, frame_recordings
 from reticent.data.table_map import Labels, TableMap
 from reticent.errors import InputError
-from reticent.fit.model import CODES, fit_model
+from reticent.fit.model import CODES, Codes, fit_coded
+from reticent.fit.panel import PanelKind, fit_panel
 from reticent.problem.model import Model
 
 
@@ -19,10 +20,12 @@ def fit(
     useful: str,
     secret: str,
     window: int | float | None = None,
-    codes: int = CODES,
+    codes: Codes = CODES,
     seed: int = 0,
     static: bool = False,
     step: float | None = None,
+    panel: PanelKind | None = None,
+    sharpen: float = 1.0,
 ) -> Model:
     """Fit a model to recordings: a table with one row per sample.
 
@@ -35,11 +38,15 @@ def fit(
         secret: The column of the secret.
         window: Seconds that are summed up into one reading. 0: every sample is a reading. By default 1, or 0 where a
             second has fewer than two samples.
-        codes: Different readings of a sensor that the model tells apart, at most.
+        codes: Different readings of a sensor that the model tells apart, at most; or "learned": codes on the outputs of
+            a classifier for the labels, as few as do best on people left out.
         seed: Seed of the codebook and of the releases that judge the fit.
         static: Take secret and useful value to stay the same during an episode, also where they change in the table.
             By default the model then has a transition.
         step: Seconds of a step of a pair that moves; by default as long as a reading.
+        panel: Other providers for whom a bound is to hold: one who knows a single one of these people ("people"), one
+            of groups of people who are alike ("clusters"), or other people like these ("bootstrap").
+        sharpen: How many times as much as in the model a reading counts for those providers.
 
     Returns:
         The model. `model.fitted` holds what is known about it: the codebook, who it was fitted to, and the tempering,
@@ -57,11 +64,13 @@ def fit(
     """
     if window is not None and not window >= 0:
         raise InputError(f"window must be a number of seconds, zero or more, but is {window}.")
-    if not 2 <= codes <= 1000:
+    if codes != "learned" and not 2 <= codes <= 1000:
         raise InputError(f"codes must lie between 2 and 1000, but is {codes}.")
     columns = TableMap(_columns(sensors), Labels(useful), Labels(secret), person, time)
     kind = None if window is None else ReadingKind("window", float(window)) if window else ReadingKind("sample")
-    return fit_model(readings(frame_recordings(frame_of(table), columns), kind), codes, seed, None, static, step)
+    recorded = readings(frame_recordings(frame_of(table), columns), kind)
+    model, coded = fit_coded(recorded, codes, seed, None, static, step)
+    return model if panel is None else fit_panel(model, recorded, coded, panel, sharpen, seed)
 
 
 def _columns(sensors: Mapping[str, str | Sequence[str]] | Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -6,8 +6,8 @@ tempered towards the law m(z) of all pairs together,
     q_rho(z | s, u)  proportional to  m(z) (q(z | s, u) / m(z))^rho,
 
 with the power rho (and a clip of the logarithm of the ratio) whose beliefs had the lowest loss on people who were left
-out of the fit, one after the other. Where the pair moves, what tells the useful value and what tells the secret beside
-it resemble their past for different times, and have a power each:
+out of the fit, one after the other. What tells the useful value and what tells the secret beside it resemble their past
+for different times, and may have a power each:
 
     q(z | s, u)  proportional to  m(z) (q(z | u) / m(z))^rho (q(z | s, u) / q(z | u))^rho_S.
 """
@@ -48,10 +48,12 @@ class Tempering:
     secret_power: float | None = None
 
     def applied(
-        self, channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"]
+        self, channel: Float[np.ndarray, "A S U Z"], prior: Float[np.ndarray, "S U"], sharpen: float = 1.0
     ) -> Float[np.ndarray, "A S U Z"]:
-        """The channel, tempered so."""
-        return Option(self.power, self.clip, self.secret_power).applied(channel, prior)
+        """The channel, tempered so; or with every reading counting `sharpen` times as much."""
+        clip = None if self.clip is None else sharpen * self.clip
+        own = None if self.secret_power is None else sharpen * self.secret_power
+        return Option(sharpen * self.power, clip, own).applied(channel, prior)
 
 
 class Option(NamedTuple):
@@ -70,7 +72,8 @@ class Option(NamedTuple):
         return tempered_in_parts(channel, prior, self.power, self.secret_power)
 
 
-STATIC = [Option(*each) for each in product(POWERS, CLIPS)]
+PARTS = [Option(power, None, own) for power, own in product(POWERS, POWERS) if own < power]
+STATIC = [*(Option(*each) for each in product(POWERS, CLIPS)), *PARTS]
 MOVING = [Option(power, None, own) for power, own in product(PART_POWERS, PART_POWERS) if own <= power]
 
 

@@ -25,11 +25,16 @@ def moves(lives: Trajectories) -> Float[np.ndarray, "P X X"]:
     return counts
 
 
-def fit_transition(lives: Trajectories, prior: Float[np.ndarray, "S U"]) -> Float[np.ndarray, "S U S U"]:
-    """The transition of these people. A pair that the prior excludes is left at once, as the prior has it."""
+def fit_transition(
+    lives: Trajectories, prior: Float[np.ndarray, "S U"], weight: Float[np.ndarray, " P"] | None = None
+) -> Float[np.ndarray, "S U S U"]:
+    """The transition of these people, who count alike or by weight. A pair that the prior excludes is left at once, as
+    the prior has it."""
     own = moves(lives)
+    weight = np.ones(len(own)) if weight is None else weight
     each = own.sum((1, 2), keepdims=True)
-    counts = (own * each.sum() / np.maximum(len(own) * each, 1)).sum(0)
+    share = (weight / weight.sum())[:, None, None]
+    counts = (share * own * each.sum() / np.maximum(each, 1)).sum(0)
     possible = prior.reshape(-1) > 0
     others = np.outer(possible, possible) & ~np.eye(prior.size, dtype=bool)
     counts = counts + STAYED * np.diag(possible) + MOVED * others / max(possible.sum() - 1, 1)

@@ -44,7 +44,8 @@ class Moments(NamedTuple):
 
     `past` [M R X] are the rows of open moments, R all secrets but the last, and `open` says which slots hold one.
     `missed` [S] is the largest P(S_j = s) of missed moments that are not retired, zero where there are none, and
-    `since` is T^n for the n steps since the last of them.
+    `since` is T^n for the n steps since the last of them. `panel` are the moments of further providers for whom the
+    bound is kept, along a first axis; the functions below are of one provider and leave it alone.
     """
 
     belief: Float[Any, "S U"]
@@ -52,6 +53,7 @@ class Moments(NamedTuple):
     open: Bool[Any, " M"]
     missed: Float[Any, " S"]
     since: Float[Any, "X X"]
+    panel: Any = None
 
 
 def first_moment(prior: Float[Any, "S U"], slots: int) -> Moments:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal
 from reticent.belief.prospect import Joint
+from reticent.guard.panel import PanelProspect
 from reticent.problem.merging import CLOSEST, MARGIN, PACE, SHARE, STEP
 
 PerRow = Float[Any, " J"]
@@ -21,11 +22,11 @@ class Rows(NamedTuple):
     """Rows J: `event` is P(E_j, z), `law` is P(z) by the row's own provider (one for all where they share it), `value`
     is P(E_j) now, `limits` what it must stay below, and `theta` what the programs keep to."""
 
-    event: Float[Any, "J A Z"]
-    law: Float[Any, "L A Z"]
-    value: PerRow
-    limits: PerRow
-    theta: PerRow
+    event: Float[Any, "*P J A Z"]
+    law: Float[Any, "*P L A Z"]
+    value: Float[Any, "*P J"]
+    limits: Float[Any, "*P J"]
+    theta: Float[Any, "*P J"]
 
     @property
     def highest(self) -> PerRow:
@@ -33,12 +34,30 @@ class Rows(NamedTuple):
         return (self.theta + self.limits) / 2
 
 
-def present_rows(readings: Joint, limits: Float[Any, " S"]) -> Rows:
-    """The secret of now, for a pair that stands still. Near the bound, theta leaves a share of the way to it."""
+def present_rows(readings: Joint, limits: Float[Any, " S"], panel: PanelProspect | None = None) -> Rows:
+    """The secret of now, for a pair that stands still, by the model and by each provider of the panel."""
     value = secret_marginal(readings.belief)
-    headroom = (limits - value).min()
-    theta = limits - readings.belief.__array_namespace__().minimum(MARGIN, (1 - SHARE) * headroom)
-    return Rows(readings.secret, readings.law[None], value, limits, theta)
+    own = Rows(readings.secret, readings.law[None], value, limits, _near(value, limits))
+    if panel is None:
+        return own
+    value = secret_marginal(panel.belief)
+    xp = value.__array_namespace__()
+    limits = xp.broadcast_to(limits, value.shape)
+    return joined(own, Rows(panel.secret.swapaxes(0, 1), panel.law[:, None], value, limits, _near(value, limits)))
+
+
+def joined(own: Rows, others: Rows) -> Rows:
+    """The rows of the model's provider and those of others, which stand along the axes P and J: all along one."""
+    xp = own.value.__array_namespace__()
+    own, others = (rows._replace(law=xp.broadcast_to(rows.law, rows.event.shape)) for rows in (own, others))
+    pairs = zip(own, others, strict=True)
+    return Rows(*(xp.concatenate([mine, rest.reshape(-1, *rest.shape[2:])]) for mine, rest in pairs))
+
+
+def _near(value: Float[Any, "*P S"], limits: Float[Any, "*P S"]) -> Float[Any, "*P S"]:
+    """Theta of the secret of now: near the bound it leaves each provider a share of the way there."""
+    headroom = (limits - value).min(-1, keepdims=True)
+    return limits - value.__array_namespace__().minimum(MARGIN, (1 - SHARE) * headroom)
 
 
 def paced(value: PerRow, limits: PerRow) -> PerRow:

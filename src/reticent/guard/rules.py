@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Inexact
 
 from reticent.belief.bayes import useful_marginal
 from reticent.belief.prospect import ExactProspect, Joint, Known
+from reticent.guard.panel import Panel, PanelProspect, told
 from reticent.guard.safety import Safety
 from reticent.problem.bound import Bound, Prospect
 from reticent.problem.enforcement import Enforcement
@@ -25,7 +26,8 @@ class PublicState(NamedTuple):
     """All that a policy may see. The hidden pair is not in it, so no policy can leak what it was not told.
 
     `kernels`, where readings may be replaced, say what each sensor would send in place of its readings: a public rule.
-    `bits`, where the bound is on them, are what each sensor's next release would add to the information spent.
+    `bits`, where the bound is on them, are what each sensor's next release would add to the information spent. `panel`
+    are the beliefs of the further providers for whom the bound is kept, where there are any.
     """
 
     belief: Float[Any, "S U"]
@@ -33,6 +35,7 @@ class PublicState(NamedTuple):
     allowed: Bool[Any, " A_plus_stop"]
     kernels: Float[Any, "A O Z"] | None
     bits: Float[Any, " A"] | None
+    panel: Float[Any, "P S U"] | None = None
 
 
 class Outlook(NamedTuple):
@@ -45,29 +48,42 @@ class Outlook(NamedTuple):
     ended: Bool[Any, "A Y"]
 
 
-def kernels_at(readings: Joint, bound: Bound, enforcement: Enforcement) -> Float[Any, "A O Z"] | None:
+def kernels_at(
+    readings: Joint, bound: Bound, enforcement: Enforcement, panel: PanelProspect | None
+) -> Float[Any, "A O Z"] | None:
     """What is sent in place of these readings; None where nothing is."""
     if not enforcement.replaces:
         return None
-    return enforcement.kernels(Safety.of(readings, bound.secret_limits(len(readings.belief))))
+    return enforcement.kernels(Safety.of(readings, bound.secret_limits(len(readings.belief)), panel))
 
 
 def public_state(
-    bound: Bound, enforcement: Enforcement, prospect: Prospect, kernels: Float[Any, "A O Z"] | None
+    bound: Bound,
+    enforcement: Enforcement,
+    prospect: Prospect,
+    kernels: Float[Any, "A O Z"] | None,
+    panel: PanelProspect | None,
 ) -> PublicState:
     """The public state with the sensors that may speak next. Stop is always allowed."""
     sensors = enforcement.allowed(bound, prospect)
+    if panel is not None:
+        sensors = sensors & enforcement.allowed_by_panel(bound, panel)
     xp = sensors.__array_namespace__()
     allowed = xp.concatenate([sensors, xp.ones(1, bool)])
     bits = prospect.bits if bound.on_spending else None
-    return PublicState(prospect.belief, prospect.spent_bits, allowed, kernels, bits)
+    beliefs = None if panel is None else panel.belief
+    return PublicState(prospect.belief, prospect.spent_bits, allowed, kernels, bits, beliefs)
 
 
 class Rules(abc.ABC):
-    """Prior p(s, u), channel q(z | a, s, u), bound, enforcement and prices, and what follows from them."""
+    """Prior p(s, u), channel q(z | a, s, u), bound, enforcement and prices, and what follows from them.
+
+    `panel` has those of further providers for whom the bound is kept, where there are any.
+    """
 
     prior: Any
     channel: Any
+    panel: Panel | None
     bound: Bound
     enforcement: Enforcement
     objective: Objective
@@ -102,11 +118,27 @@ class Rules(abc.ABC):
         """What the enforcement charges at the stop for what was said about the secret."""
         return self.enforcement.leakage_cost(self.known(belief, 0.0))
 
-    def public(self, belief: Inexact[Any, "*N S U"], spent_bits: Any) -> PublicState:
-        """The public state at a belief, by the finite model."""
-        readings = Joint(belief, self.channel)
-        kernels = kernels_at(readings, self.bound, self.enforcement)
-        return public_state(self.bound, self.enforcement, self.look(readings, spent_bits, kernels), kernels)
+    def public(
+        self, belief: Inexact[Any, "*N S U"], spent_bits: Any, others: Float[Any, "P S U"] | None = None
+    ) -> PublicState:
+        """The public state at a belief and, where there is a panel, those of its providers, by the finite model."""
+        readings, panel = Joint(belief, self.channel), told(self.panel, others)
+        kernels = kernels_at(readings, self.bound, self.enforcement, panel)
+        prospect = self.look(readings, spent_bits, kernels)
+        return public_state(self.bound, self.enforcement, prospect, kernels, panel)
+
+    def crossed_by_any(self, belief: Float[Any, "S U"], spent_bits: Any, others: Float[Any, "P S U"] | None) -> Any:
+        """Whether the bound is reached for some provider."""
+        reached = self.crossed(belief, spent_bits)
+        return reached if others is None else reached | self.at_each(self.crossed)(others, spent_bits).any()
+
+    def most_used(self, public: PublicState) -> Any:
+        """Share of the bound that is used up, for the provider for whom it is most."""
+        used = self.used(public.belief, public.spent_bits)
+        if public.panel is None:
+            return used
+        xp = public.panel.__array_namespace__()
+        return xp.maximum(used, self.at_each(self.used)(public.panel, public.spent_bits).max())
 
     def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
         """What one release of each sensor would tell, by the finite model."""
@@ -140,7 +172,7 @@ class TaskRules(Rules):
     """The rules of a task, in numpy. Remembers its last look: one decision asks for it several times."""
 
     def __init__(self, task: Task) -> None:
-        self.prior, self.channel = task.model.prior, task.model.channel
+        self.prior, self.channel, self.panel = task.model.prior, task.model.channel, Panel.of(task.panel)
         self.bound, self.enforcement, self.objective = task.bound, task.enforcement, task.objective
         self._last = super().look(Joint(self.prior, self.channel), 0.0, None)
         self._last_kernels: Any = None

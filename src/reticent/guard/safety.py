@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int
 
 from reticent.belief.bayes import sent_joint
 from reticent.belief.prospect import Joint
+from reticent.guard.panel import PanelProspect
 from reticent.guard.program import cheapest_kernels
 from reticent.guard.rows import Rows, present_rows
 from reticent.problem.merging import BLEND, KERNEL_SUM_TOLERANCE, ROUNDS, ROWS
@@ -35,9 +36,9 @@ class Safety:
         self.readings, self.rows = readings, rows
 
     @classmethod
-    def of(cls, readings: Joint, limits: Float[Any, " S"]) -> "Safety":
-        """Of a pair that stands still, with these limits on the posterior of each secret."""
-        return cls(readings, present_rows(readings, limits))
+    def of(cls, readings: Joint, limits: Float[Any, " S"], panel: PanelProspect | None = None) -> "Safety":
+        """Of a pair that stands still, with these limits on the posterior of each secret, for each provider."""
+        return cls(readings, present_rows(readings, limits, panel))
 
     def cheapest(self, cost: Float[Any, "O A Z"]) -> Kernels:
         """The safe kernels of least cost, where cost[0] is of sending z as it is and cost[m] of merging it into m."""

@@ -50,14 +50,14 @@ def features(rules: Rules, inputs: Inputs, public: PublicState) -> Float[Any, " 
     """What an actor sees.
 
     "belief" is the paper's input: beta alone. "described" adds its logarithm and marginals, the share of the bound
-    that is used up, and which sensors are allowed. "rich" adds what each sensor gains over stopping now by one-step
-    lookahead, for which the rules must have a finite model.
+    that is used up, for the provider for whom it is most, and which sensors are allowed. "rich" adds what each sensor
+    gains over stopping now by one-step lookahead, for which the rules must have a finite model.
     """
     belief = public.belief
     if inputs == "belief":
         return as_32_bits(belief.reshape(-1))
     xp = belief.__array_namespace__()
-    seen = [describe(belief, rules.used(belief, public.spent_bits)), as_32_bits(public.allowed[:-1])]
+    seen = [describe(belief, rules.most_used(public)), as_32_bits(public.allowed[:-1])]
     if inputs == "rich":
         gain = (rules.stop_cost(belief) - lookahead_costs(rules, public)) / rules.objective.time_cost
         seen.append(as_32_bits(xp.tanh(gain / GAIN_SCALE)))

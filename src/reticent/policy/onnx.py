@@ -54,6 +54,11 @@ def onnx_model(file: PolicyFile, digest: str) -> bytes:
     task = file.task
     if task.enforcement.priced and inputs != "belief":
         raise InputError("A policy under a Lagrangian sees what was said on average, which is not written as ONNX.")
+    if task.panel and inputs != "belief":
+        raise InputError(
+            "A policy whose bound is kept for a panel of providers sees how near the nearest of them is, which is not "
+            "written as ONNX. Let `reticent serve` play this one."
+        )
     sensors, secrets, useful, readings = task.model.channel.shape
     check_network(file, seen(inputs, secrets, useful, sensors), sensors + 1, width)
     shapes: dict[str, tuple[int, list[Any]]] = {

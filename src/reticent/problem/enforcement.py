@@ -56,6 +56,8 @@ class Enforcement(abc.ABC):
     ends_on_crossing: ClassVar[bool] = False
     replaces: ClassVar[bool] = False
     priced: ClassVar[bool] = False
+    # Whether the bound can be kept for a panel of providers.
+    for_panels: ClassVar[bool] = False
     # Whether readings, or what stands for them, are released one by one; else one answer is.
     releases: ClassVar[bool] = True
 
@@ -70,6 +72,14 @@ class Enforcement(abc.ABC):
         """Which sensors may speak next, [A]; by default all."""
         del bound
         return prospect.everywhere
+
+    def allowed_by_panel(self, bound: Bound, panel: Prospect) -> Any:
+        """Which sensors may speak next, [A], for what the providers of a panel may learn; asked if `for_panels`.
+
+        The prospect is of all of them: `belief` [P S U], `secret` [S P A Z] and `law` [P A Z] of the readings.
+        """
+        del bound
+        return panel.everywhere
 
     def kernels(self, safety: Any) -> Any:
         """What each sensor sends in place of its readings, [A O Z]; None where it sends them as they are."""
@@ -203,9 +213,13 @@ class Mask(Enforcement):
     name: ClassVar[str] = "mask"
     promise: ClassVar[Promise] = Promise.NEVER
     promised: ClassVar[str] = "never crossed: a sensor whose next release could cross the bound is not allowed"
+    for_panels: ClassVar[bool] = True
 
     def allowed(self, bound: Bound, prospect: Prospect) -> Any:
         return ~bound.may_cross(prospect)
+
+    def allowed_by_panel(self, bound: Bound, panel: Prospect) -> Any:
+        return ~bound.may_cross(panel).any(0)
 
     def relaxation(self, bound: Bound) -> tuple[Bound, Enforcement, str]:
         if bound.on_spending:
@@ -286,6 +300,7 @@ class Guard(Enforcement):
 
     promise: ClassVar[Promise] = Promise.NEVER
     replaces: ClassVar[bool] = True
+    for_panels: ClassVar[bool] = True
     declares: ClassVar[bool]
     rule: KernelRule = LabelKernels()
 
@@ -316,14 +331,22 @@ class Guard(Enforcement):
 
     def allowed(self, bound: Bound, prospect: Prospect) -> Any:
         """Sensors that move the belief, and none where rounding could bridge the rest of the way to the bound."""
-        secret = prospect.belief.sum(-1)
-        near = (bound.secret_limits(len(secret)) - secret < NEAREST).any()
-        return (prospect.movement > LEAST_MOVE) & ~near
+        return (prospect.movement > LEAST_MOVE) & ~_near(bound, prospect)
+
+    def allowed_by_panel(self, bound: Bound, panel: Prospect) -> Any:
+        return panel.everywhere & ~_near(bound, panel)
 
     def relaxation(self, bound: Bound) -> tuple[Bound, Enforcement, str]:
         # The provider learns no more from what is sent than from the readings themselves.
         del bound
         return Unbounded(), Penalty(), "the problem without any bound"
+
+
+def _near(bound: Bound, prospect: Prospect) -> Any:
+    """Whether some posterior of a secret is so near to its limit that rounding could bridge the rest."""
+    secret = prospect.belief.sum(-1)
+    limits = bound.secret_limits(secret.shape[-1])
+    return (limits.reshape(*[1] * (secret.ndim - 1), -1) - secret < NEAREST).any()
 
 
 @dataclass(frozen=True)

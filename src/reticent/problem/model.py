@@ -12,9 +12,10 @@ import numpy as np
 from reticent.errors import InputError
 from reticent.problem.fitted import check_fitted
 from reticent.problem.merging import label_symbols, value_symbols
+from reticent.problem.panel import members, members_to_json
 
 ROW_SUM_TOLERANCE, ROUNDING = 1e-5, 1e-12
-FIELDS = ("prior", "channel", "secrets", "useful", "sensors", "symbols", "fitted", "transition")
+FIELDS = ("prior", "channel", "secrets", "useful", "sensors", "symbols", "fitted", "transition", "panel")
 PARTS = ("secret", "useful")
 
 
@@ -36,6 +37,8 @@ class Model:
         transition: T(s', u' | s, u), [secret][useful][next secret][next useful]; or, for a secret and a useful value
             that move independently, {"secret": [secret][next], "useful": [useful][next]}. By default nothing moves.
         fitted: Of a model made from recordings, how: the codebook, the tempering, what a reading is (`reticent.fit`).
+        panel: Other models that a provider may have of the same values, sensors and symbols: a bound is kept for each
+            of them. Models, or objects with another prior, channel or transition; what they lack is as in this model.
 
     Example:
         >>> model = rt.Model(
@@ -54,6 +57,7 @@ class Model:
     symbols: tuple[str, ...]
     fitted: dict[str, Any] | None
     transition: np.ndarray | None
+    panel: tuple["Model", ...]
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Model:
         symbols: Any = None,
         fitted: Any = None,
         transition: Any = None,
+        panel: Any = (),
     ) -> None:
         needed = {"secrets": secrets, "useful": useful, "sensors": sensors, "channel": channel}
         if missing := [name for name, given in needed.items() if given is None]:
@@ -80,8 +85,9 @@ class Model:
         channel = _channel(channel, sensors, secrets, useful, len(symbols))
         transition = None if transition is None else _transition(transition, secrets, useful)
         values = (prior, channel, secrets, useful, sensors, symbols, fitted, transition)
-        for axis, value in zip(FIELDS, values, strict=True):
+        for axis, value in zip(FIELDS[:-1], values, strict=True):
             object.__setattr__(self, axis, value)
+        object.__setattr__(self, "panel", members(self, panel))
 
     @property
     def largest_secret_prior(self) -> float:
@@ -104,14 +110,22 @@ class Model:
 
     def moving(self, transition: Any) -> "Model":
         """The model whose hidden pair moves so; None for one that stands still."""
-        return Model(**{**{axis: getattr(self, axis) for axis in FIELDS}, "transition": transition})
+        return self._with(transition=transition)
+
+    def with_panel(self, panel: "Sequence[Model | dict[str, Any]]") -> "Model":
+        """The model with these further providers, and no others."""
+        return self._with(panel=panel)
+
+    def _with(self, **changed: Any) -> "Model":
+        return Model(**{**{axis: getattr(self, axis) for axis in FIELDS}, **changed})
 
     def to_json(self) -> dict[str, Any]:
         """The problem-file form: what `from_json` reads back to the same model."""
         names = {axis: list(getattr(self, axis)) for axis in ("secrets", "useful", "sensors", "symbols")}
         tables = {"prior": self.prior.tolist(), "channel": self.channel.tolist()}
         moves = {} if self.transition is None else {"transition": self.transition.tolist()}
-        return {**names, **tables, **moves, **({} if self.fitted is None else {"fitted": self.fitted})}
+        panel = {"panel": members_to_json(self)} if self.panel else {}
+        return {**names, **tables, **moves, **({} if self.fitted is None else {"fitted": self.fitted}), **panel}
 
     @classmethod
     def from_json(cls, problem: Any) -> "Model":

@@ -9,6 +9,7 @@ from reticent.problem.bound import BOUNDS, Bound
 from reticent.problem.enforcement import ENFORCEMENTS, USUAL, Coarsen, Enforcement, Promise, default_enforcement
 from reticent.problem.model import Model
 from reticent.problem.objective import Objective
+from reticent.problem.panel import check_panel, for_whom
 from reticent.problem.task import record_from_json, record_to_json
 
 # In place of a sensor's name: time passed and nothing was sent.
@@ -57,6 +58,7 @@ class Monitoring:
             guarded = self.bound.crossable and not self.bound.on_spending
             object.__setattr__(self, "enforcement", Coarsen() if guarded else default_enforcement(self.bound))
         self.enforcement.check(self.bound)
+        check_panel(self.model, self.bound, self.enforcement)
         self._check_window()
         masks = self.bound.on_spending and self.enforcement.promise is Promise.NEVER
         if self.bound.crossable and not (self.enforcement.replaces or masks):
@@ -68,6 +70,16 @@ class Monitoring:
             raise InputError(f"The horizon must be a whole number of steps, at least one, but is {self.horizon!r}.")
         if self.slots is not None and (type(self.slots) is not int or self.slots < 1):
             raise InputError(f"Slots are a whole number of past moments, at least one, but are {self.slots!r}.")
+
+    @property
+    def panel(self) -> tuple[Model, ...]:
+        """The further providers for whom the bound is kept; none where there is no bound to keep."""
+        return self.model.panel if self.bound.crossable else ()
+
+    @property
+    def promised(self) -> str:
+        """In which sense the bound is kept, and for whom."""
+        return f"{self.enforcement.promised}; {for_whom(self.panel)}"
 
     def to_json(self) -> dict[str, Any]:
         """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""

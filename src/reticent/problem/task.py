@@ -9,6 +9,7 @@ from reticent.problem.bound import BOUNDS, Bound
 from reticent.problem.enforcement import ENFORCEMENTS, USUAL, Enforcement, default_enforcement
 from reticent.problem.model import Model
 from reticent.problem.objective import Objective
+from reticent.problem.panel import check_panel, for_whom
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,19 @@ class Task:
                 f"enforcement is an Enforcement such as Coarsen() or Penalty(50), not {self.enforcement!r}."
             )
         self.enforcement.check(self.bound)
+        check_panel(self.model, self.bound, self.enforcement)
         if type(self.horizon) is not int or not 1 <= self.horizon < 2**31:
             raise InputError(f"The horizon must be a whole number of releases, at least one, but is {self.horizon!r}.")
+
+    @property
+    def panel(self) -> tuple[Model, ...]:
+        """The further providers for whom the bound is kept; none where there is no bound to keep."""
+        return self.model.panel if self.bound.crossable else ()
+
+    @property
+    def promised(self) -> str:
+        """In which sense the bound is kept, and for whom."""
+        return f"{self.enforcement.promised}; {for_whom(self.panel)}"
 
     def to_json(self) -> dict[str, Any]:
         """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""

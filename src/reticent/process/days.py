@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from reticent.guard.ongoing import OngoingState
+from reticent.guard.panel import chances_of
 from reticent.process.ongoing import OngoingProcess
 from reticent.process.process import Refusal, State
-from reticent.process.rollout import Act, chances_of, decide
-from reticent.types import PRNGKey
+from reticent.process.rollout import Act, decide, rule_behind
+from reticent.types import Index, PRNGKey
 
 # Days that are played side by side: what they compute must stay in the cache.
 SIDE_BY_SIDE = 16
@@ -22,9 +24,9 @@ class Day(eqx.Module):
 
     `symbol` is what was sent, a reading or one of the merged symbols after them; in silence it means nothing.
     `chances` is the public rule behind it: the chance of each reading to be sent as this symbol, None where readings
-    are sent as they are. `likelihood` is that of what was sent, q(y | a, ., .), and one everywhere in silence.
-    `locked`: no sensor was allowed. `bits` is I(S_t; Y_t) of what was sent, `headroom` and `open_moments` are those
-    before the step.
+    are sent as they are. `likelihood` is that of what was sent, q(y | a, ., .), and one everywhere in silence, and
+    `panel` that of each of the further providers for whom the bound is kept, where there are any. `locked`: no sensor
+    was allowed. `bits` is I(S_t; Y_t) of what was sent, `headroom` and `open_moments` are those before the step.
     """
 
     action: Int[Any, "*N"]
@@ -40,6 +42,7 @@ class Day(eqx.Module):
     open_moments: Float[Any, "*N"]
     bits: Float[Any, "*N"]
     refusal: Refusal
+    panel: Float[Any, "*N P S U"] | None
 
 
 def play_days(process: OngoingProcess, act: Act, days: int, seed: int) -> Day:
@@ -73,11 +76,12 @@ def _step(process: OngoingProcess, act: Act, act_key: PRNGKey, step_key: PRNGKey
     refusal = transition.refusal
     sent = (action < process.sensors) & ~(refusal.forbidden | refusal.impossible)
     sensor = jnp.clip(action, 0, process.sensors - 1)
-    likelihood = process.emissions(public)[sensor, :, :, transition.symbol]
+    symbol = transition.symbol
+    likelihood = process.emissions(public)[sensor, :, :, symbol]
     return transition.state, Day(
         action=action,
-        symbol=transition.symbol,
-        chances=chances_of(public, sensor, transition.symbol),
+        symbol=symbol,
+        chances=rule_behind(process, public, sensor, symbol),
         sent=sent,
         locked=~public.allowed[:-1].any(),
         cost=transition.cost,
@@ -88,4 +92,11 @@ def _step(process: OngoingProcess, act: Act, act_key: PRNGKey, step_key: PRNGKey
         open_moments=jnp.asarray(public.open_moments, float),
         bits=jnp.where(sent, process.prospect(public).bits_of(sensor), 0.0),
         refusal=refusal,
+        panel=None if process.panel is None else jnp.where(sent, _of_panel(process, public, sensor, symbol), 1.0),
     )
+
+
+def _of_panel(process: OngoingProcess, public: OngoingState, sensor: Index, symbol: Index) -> Float[Any, "P S U"]:
+    """The likelihood of what was sent, by each provider of the panel."""
+    assert process.panel is not None
+    return process.panel.channel[:, sensor] @ chances_of(process.channel, public.kernels, sensor, symbol)

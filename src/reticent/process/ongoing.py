@@ -7,7 +7,9 @@ The contract, one test each in tests/process/test_ongoing.py:
 - an action that is not allowed is refused, and so is a reading of probability zero; silence is always allowed.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +19,8 @@ from jaxtyping import Float
 from reticent.belief.filter import ExactFilter
 from reticent.guard.chain import present_only
 from reticent.guard.moments import Chain
-from reticent.guard.ongoing import OngoingRules, OngoingState, chain_and_slots
+from reticent.guard.ongoing import OngoingRules, OngoingState, chain_and_slots, panel_of
+from reticent.guard.ongoing_panel import OngoingPanel
 from reticent.problem.bound import Bound
 from reticent.problem.enforcement import Enforcement
 from reticent.problem.monitoring import Monitoring
@@ -50,6 +53,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
     filter: ExactFilter
     source: FromModel | FromTrajectories
     chain: Chain
+    panel: OngoingPanel | None
     bound: Bound
     enforcement: Enforcement
     objective: Objective
@@ -64,6 +68,7 @@ class OngoingProcess(eqx.Module, OngoingRules):
         self.filter = ExactFilter(jnp.asarray(task.model.prior), jnp.asarray(task.model.channel))
         self.source = FromModel()
         self.chain = jax.tree.map(jnp.asarray, whole if chain is None else chain)
+        self.panel = jax.tree.map(jnp.asarray, panel_of(task) if chain is None else None)
         self.slots, self.window = enough if slots is None else slots, task.window or 0
         self.bound, self.enforcement = with_leaves(task.bound), with_leaves(task.enforcement)
         self.objective, self.horizon = with_leaves(task.objective), jnp.asarray(task.horizon)
@@ -72,10 +77,13 @@ class OngoingProcess(eqx.Module, OngoingRules):
 
     @classmethod
     def keeping_the_present_only(cls, task: Monitoring) -> "OngoingProcess":
-        """The process of a guard that keeps the bound on the secret of now alone, for comparison: what it sends can
-        tell the secret of a past or future moment."""
+        """The process of a guard that keeps the bound on the secret of now alone, for a provider who knows the model,
+        for comparison: what it sends can tell the secret of a past or future moment, or more to others."""
         chain, _ = chain_and_slots(task)
         return cls(task, present_only(task.model, chain.limits), 0)
+
+    def each(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return jax.vmap(function)
 
     @property
     def task(self) -> Monitoring:

@@ -31,6 +31,7 @@ from reticent.belief.filter import ExactFilter, Filter, Memory
 from reticent.belief.prospect import Joint
 from reticent.data.readings import Readings
 from reticent.errors import InputError
+from reticent.guard.panel import Panel, chances_of, heard, told
 from reticent.guard.rules import PublicState, Rules, kernels_at, public_state
 from reticent.guard.value_kernels import REFINEMENTS, ContinuationValue, ValueKernels
 from reticent.problem.bound import Bound
@@ -160,6 +161,7 @@ class Process(eqx.Module, Rules):
         objective: The prices.
         horizon: After so many releases an episode is cut off.
         task: What the process was made for, if it was.
+        panel: Further providers for whom the bound is kept.
 
     Example:
         >>> import jax
@@ -175,6 +177,7 @@ class Process(eqx.Module, Rules):
     enforcement: Enforcement
     objective: Objective
     horizon: Index
+    panel: Panel | None
     # Every episode starts here: computed once, not at every restart.
     first: PublicState
     _task: Kept = eqx.field(static=True)
@@ -188,6 +191,7 @@ class Process(eqx.Module, Rules):
         objective: Objective,
         horizon: int,
         task: Task | None = None,
+        panel: Panel | None = None,
     ) -> None:
         if not enforcement.releases:
             raise InputError(f"Under the enforcement {enforcement.name!r} no readings are released one by one.")
@@ -195,14 +199,16 @@ class Process(eqx.Module, Rules):
         self.bound, self.enforcement = with_leaves(bound), with_leaves(enforcement)
         self.objective = with_leaves(objective)
         self.horizon = jnp.asarray(horizon)
-        self.first = _first_public(self.filter, self.bound, self.enforcement)
+        self.panel = panel
+        self.first = _first_public(self.filter, self.bound, self.enforcement, panel)
         self._task = Kept(task)
 
     @classmethod
     def of(cls, task: Task) -> "Process":
         """The process of a task: readings drawn from its model, exact belief."""
         exact = ExactFilter(jnp.asarray(task.model.prior), jnp.asarray(task.model.channel))
-        return cls(FromModel(), exact, task.bound, task.enforcement, task.objective, task.horizon, task)
+        panel = Panel.of(task.panel, jnp.asarray)
+        return cls(FromModel(), exact, task.bound, task.enforcement, task.objective, task.horizon, task, panel)
 
     @classmethod
     def over(
@@ -270,7 +276,7 @@ class Process(eqx.Module, Rules):
     def enforced_by(self, enforcement: Enforcement) -> "Process":
         """The process under another enforcement of the same bound; its numbers may be arrays."""
         process = eqx.tree_at(lambda p: p.enforcement, self, enforcement, is_leaf=lambda x: isinstance(x, Enforcement))
-        first = _first_public(process.filter, process.bound, enforcement)
+        first = _first_public(process.filter, process.bound, enforcement, process.panel)
         return eqx.tree_at(lambda p: p.first, process, first, is_leaf=lambda x: x is None)
 
     def with_multiplier(self, multiplier: Scalar) -> "Process":
@@ -293,10 +299,18 @@ class Process(eqx.Module, Rules):
         useful = draw(key, public.belief[secret])
         return State(public, public.belief, jnp.zeros((), int), Hidden(secret, useful, None))
 
-    def _public(self, key: PRNGKey, memory: Memory, spent_bits: Scalar) -> PublicState:
-        kernels = _kernels(self.filter, self.bound, self.enforcement, memory)
+    def _public(self, key: PRNGKey, memory: Memory, spent_bits: Scalar, others: Any) -> PublicState:
+        kernels = _kernels(self.filter, self.bound, self.enforcement, memory, self.panel, others)
         prospect = self.filter.prospect(key, memory, spent_bits, kernels)
-        return public_state(self.bound, self.enforcement, prospect, kernels)
+        return public_state(self.bound, self.enforcement, prospect, kernels, told(self.panel, others))
+
+    def _panel_hears(self, before: PublicState, sensor: Index, symbol: Index) -> tuple[Any, Flag]:
+        """What the panel's providers believe after a symbol, and whether all hold it possible."""
+        if self.panel is None:
+            return None, jnp.ones((), bool)
+        chances = chances_of(self.channel, before.kernels, sensor, symbol)
+        beliefs, possible = heard(self.panel, before.panel, sensor, chances)
+        return beliefs, possible.all()
 
     def step(self, key: PRNGKey, state: State, action: Index | int) -> Transition:
         """Release one reading of the chosen sensor, or stop.
@@ -311,14 +325,15 @@ class Process(eqx.Module, Rules):
         sensor, before = jnp.minimum(action, self.sensors - 1), state.public
         observed, symbol = self.source.emit(key, state.hidden, sensor, self.filter, before.kernels)
         memory, possible = self.filter.update(state.memory, sensor, observed, before.kernels)
-        impossible = (action < self.sensors) & ~possible
+        others, possible_for_all = self._panel_hears(before, sensor, symbol)
+        impossible = (action < self.sensors) & ~(possible & possible_for_all)
         stop = (action >= self.sensors) | impossible
         spent = before.spent_bits + self._said_bits(state, sensor, memory)
-        after = self._public(key, memory, spent)
-        violated = ~stop & self.crossed(after.belief, spent)
+        after = self._public(key, memory, spent, others)
+        violated = ~stop & self.crossed_by_any(after.belief, spent, others)
         terminated = stop | (violated & self.ends_on_crossing)
         moved = State(after, memory, state.step + 1, state.hidden.after())
-        cost = self.release_cost(self.crossed(before.belief, before.spent_bits), violated)
+        cost = self.release_cost(self.crossed_by_any(before.belief, before.spent_bits, before.panel), violated)
         return Transition(
             state=jax.tree.map(lambda old, new: jnp.where(stop, old, new), state, moved),
             cost=jnp.where(stop, self.stop_cost(before.belief), cost),
@@ -339,14 +354,17 @@ class Process(eqx.Module, Rules):
 
 
 @eqx.filter_jit
-def _kernels(filter: Filter, bound: Bound, enforcement: Enforcement, memory: Memory) -> Kernels | None:
+def _kernels(
+    filter: Filter, bound: Bound, enforcement: Enforcement, memory: Memory, panel: Panel | None, others: Any
+) -> Kernels | None:
     """What is sent in place of readings; None where nothing is."""
     if not enforcement.replaces:
         return None
-    return kernels_at(Joint(filter.belief(memory), filter.model_channel), bound, enforcement)
+    return kernels_at(Joint(filter.belief(memory), filter.model_channel), bound, enforcement, told(panel, others))
 
 
 @eqx.filter_jit
-def _first_public(filter: Filter, bound: Bound, enforcement: Enforcement) -> PublicState:
-    kernels = _kernels(filter, bound, enforcement, filter.initial())
-    return public_state(bound, enforcement, filter.first_prospect(kernels), kernels)
+def _first_public(filter: Filter, bound: Bound, enforcement: Enforcement, panel: Panel | None) -> PublicState:
+    others = None if panel is None else panel.prior
+    kernels = _kernels(filter, bound, enforcement, filter.initial(), panel, others)
+    return public_state(bound, enforcement, filter.first_prospect(kernels), kernels, told(panel, others))

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from reticent.belief.bayes import secret_marginal
 from reticent.errors import InputError
+from reticent.guard.panel import chances_of
 from reticent.process.cores import cores
 from reticent.process.ongoing import OngoingProcess
 from reticent.process.process import Process, Public, Refusal, State, Transition
@@ -154,20 +155,17 @@ def advance_lane(process: Process, act: Act, lane: Lane) -> tuple[Lane, Sent]:
     fresh = process.init(init_key)
     restart = (fresh, _empty_record(fresh))
     state, record = jax.tree.map(lambda new, old: jnp.where(done, new, old), restart, (transition.state, record))
-    chances = chances_of(lane.state.public, action, transition.symbol)
+    chances = rule_behind(process, lane.state.public, action, transition.symbol)
     stopped = action >= process.sensors
     sent = Sent(lane.finished, lane.state.step, action, transition.symbol, stopped, chances)
     return Lane(state, record, records, lane.finished + done, key), sent
 
 
-def chances_of(public: Public, action: Index, symbol: Index) -> Float[Array, " Z"] | None:
+def rule_behind(process: AnyProcess, public: Public, action: Index, symbol: Index) -> Float[Array, " Z"] | None:
     """The chance of each reading of the sensor to be sent as this symbol; None where readings are sent as they are."""
     if public.kernels is None:
         return None
-    kernel = public.kernels[jnp.minimum(action, len(public.kernels) - 1)]
-    readings = kernel.shape[1]
-    alone = jnp.where(jnp.arange(readings) == symbol, kernel[0], 0.0)
-    return jnp.where(symbol < readings, alone, kernel[jnp.maximum(symbol - readings + 1, 0)])
+    return chances_of(process.channel, public.kernels, jnp.minimum(action, process.sensors - 1), symbol)
 
 
 # Many episodes per lane even out their lengths, so that lanes wait little for the longest.
@@ -280,7 +278,7 @@ def _empty_record(state: State) -> Episode:
         violation_cost=jnp.zeros(()),
         releases=state.step,
         spent_bits=state.public.spent_bits,
-        highest_confidence=jnp.max(secret_marginal(state.public.belief)),
+        highest_confidence=_confidence(state.public),
         violated=jnp.zeros((), bool),
         truncated=jnp.zeros((), bool),
         belief=state.public.belief,
@@ -289,6 +287,12 @@ def _empty_record(state: State) -> Episode:
         row=state.hidden.row,
         refusal=Refusal.none(),
     )
+
+
+def _confidence(public: Public) -> Scalar:
+    """max_s beta(s), of the surest provider."""
+    own = jnp.max(secret_marginal(public.belief))
+    return own if public.panel is None else jnp.maximum(own, jnp.max(secret_marginal(public.panel)))
 
 
 def _extend(process: Process, record: Episode, action: Index, transition: Transition) -> Episode:
@@ -304,7 +308,7 @@ def _extend(process: Process, record: Episode, action: Index, transition: Transi
         violation_cost=record.violation_cost + charged,
         releases=state.step,
         spent_bits=state.public.spent_bits,
-        highest_confidence=jnp.maximum(record.highest_confidence, jnp.max(secret_marginal(state.public.belief))),
+        highest_confidence=jnp.maximum(record.highest_confidence, _confidence(state.public)),
         violated=record.violated | transition.violated,
         truncated=transition.truncated,
         belief=state.public.belief,

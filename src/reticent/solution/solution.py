@@ -1,7 +1,7 @@
 """A task and how it is solved, in one object, so that nobody carries task, process and policy around separately."""
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -12,6 +12,7 @@ from reticent.audit.trace_files import write_traces
 from reticent.audit.trial import QUICK_EPISODES, AuditOptions, silent
 from reticent.data.readings import Readings
 from reticent.errors import InputError
+from reticent.evaluate.claim import Claim, three_parts
 from reticent.evaluate.estimate import Estimate, mean
 from reticent.evaluate.evaluation import PILOT, Evaluation, check_episodes, enough, summarise
 from reticent.fit.recorded import fitted_readings
@@ -183,10 +184,13 @@ class Released(Solution):
         return policy_file(self.policy, self.task, {**self.made, **provenance()})
 
     def _audited(self, episodes: int, options: AuditOptions, recorded: Recorded | None) -> PolicyAudit:
+        promise = three_parts(self.task.promised, Claim.made_with(self.made))
         if recorded is None:
-            return audit_policy(self.task, self.process, self.policy, episodes, options)
-        readings = recorded.readings(self.task.model)
-        return audit_on_recordings(self.task, self.process, self.policy, readings, episodes, options)
+            found = audit_policy(self.task, self.process, self.policy, episodes, options)
+        else:
+            readings = recorded.readings(self.task.model)
+            found = audit_on_recordings(self.task, self.process, self.policy, readings, episodes, options)
+        return replace(found, promise=promise)
 
 
 @dataclass(frozen=True, eq=False)

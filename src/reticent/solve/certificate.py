@@ -235,12 +235,13 @@ def relaxed_task(task: Task) -> tuple[Task, str]:
 
 
 def exact_bracket(task: Task, process: Process | None = None) -> Bracket | None:
-    """The bracket of a task that is small enough to be solved, as narrow as the limits on nodes allow.
+    """The bracket of a task that is small enough to be solved, as narrow as the limits on nodes allow; of one belief,
+    so not for a panel of providers.
 
     `process` is the one that the policy acts in, if it has a process of its own.
     """
     sensors, _, _, symbols = task.model.channel.shape
-    if sensors * symbols > PAIRS:
+    if sensors * symbols > PAIRS or task.panel:
         return None
     if task.enforcement.ends_on_crossing:
         return solve_lattice(task, max_nodes=LATTICE_NODES)

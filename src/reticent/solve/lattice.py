@@ -98,6 +98,10 @@ def solve_lattice(
     """
     if not solvable(task):
         raise InputError(f"The lattice solves tasks that enforce by penalty or mask, not by {task.enforcement.name!r}.")
+    if task.panel:
+        raise InputError(
+            "The lattice follows one belief, but the bound is kept for a panel of providers. Leave it out."
+        )
     lattice = Lattice(task, horizon)
     levels, checked = [], 1
     for levels in lattice.grow(max_nodes, report):
