@@ -23,6 +23,6 @@ PRNGKey: TypeAlias = Any
 # Of numpy or of JAX.
 Belief: TypeAlias = Float[Any, "S U"]
 Channel: TypeAlias = Float[Any, "A S U Z"]
-Kernels: TypeAlias = Float[Any, "A O Z"]
+Kernels: TypeAlias = Float[Any, "*N A O Z"]
 PerSensor: TypeAlias = Float[Any, " A"]
 Allowed: TypeAlias = Bool[Any, " A_plus_stop"]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from reticent.belief.prospect import Joint
-from reticent.gateway.runtime import Decision, Runtime, Sent, Standing
+from reticent.gateway.decisions import Decision, Standing
+from reticent.gateway.runtime import Runtime, Sent
 from reticent.guard.rules import PublicState
 from reticent.guard.safety import Safety
 from reticent.guard.value_kernels import ValueKernels

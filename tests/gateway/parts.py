@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from reticent.gateway.decisions import Standing
 from reticent.gateway.entry import Entry
 from reticent.gateway.ledger import LedgerTrouble
 from reticent.gateway.messages import Message, Outgoing
-from reticent.gateway.runtime import Runtime, Standing
+from reticent.gateway.runtime import Runtime
 from reticent.gateway.service import Gateway
 from reticent.gateway.settings import Settings
 from reticent.gateway.sqlite import SqliteLedger

@@ -1,6 +1,7 @@
 """Ledgers to test on: a file, or a database of a real PostgreSQL server that the tests start themselves."""
 
 import contextlib
+import dataclasses
 import os
 import pwd
 import shutil
@@ -54,7 +55,7 @@ def chain(subject: str, length: int, last: Entry | None = None) -> list[Entry]:
 
 
 def fields_of(entry: Entry) -> dict:
-    return {name: value for name, value in vars(entry).items() if name != "hash"}
+    return {each.name: getattr(entry, each.name) for each in dataclasses.fields(entry)}
 
 
 def with_source() -> dict[str, str]:

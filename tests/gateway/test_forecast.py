@@ -8,8 +8,9 @@ import pytest
 
 from reticent.cli.simulate import PaceOptions, Simulate
 from reticent.evaluate.estimate import Estimate
+from reticent.gateway.decisions import Standing
 from reticent.gateway.forecast import Forecast, Person, forecast, forecast_file
-from reticent.gateway.runtime import Runtime, Standing
+from reticent.gateway.runtime import Runtime
 from reticent.gateway.sessions import ASSUMPTION
 from reticent.gateway.simulate import Drawn
 from reticent.problem.bound import Confidence, Information

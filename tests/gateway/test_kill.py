@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reticent.gateway.decisions import Standing
 from reticent.gateway.entry import Entry
 from reticent.gateway.messages import Outgoing
-from reticent.gateway.runtime import Runtime, Standing
+from reticent.gateway.runtime import Runtime
 from reticent.gateway.simulate import Drawn, line
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.gateway.standing import standing_of

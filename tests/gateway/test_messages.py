@@ -5,10 +5,22 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reticent.gateway.messages import LONGEST_MESSAGE, Message, Outgoing, Refused, parse_line, parse_payload
+from reticent.gateway import messages
+from reticent.gateway.messages import (
+    FIELDS,
+    LONGEST_MESSAGE,
+    Message,
+    Outgoing,
+    Refused,
+    _message,
+    _object,
+    _read,
+    parse_line,
+    parse_payload,
+)
 
 
 def line(**changes):
@@ -166,3 +178,33 @@ def test_what_goes_out_holds_its_place_and_no_more():
         "sensor": "stop",
     }
     assert b"\n" not in sent.to_json()
+
+
+VALUES = st.one_of(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text('a:é\\"\x01\ud800', max_size=4),
+    st.lists(st.integers() | st.floats(), max_size=3),
+)
+PAIRS = st.lists(st.tuples(st.sampled_from([*sorted(FIELDS), "time:", "x"]), VALUES), max_size=8)
+
+
+@given(PAIRS, st.booleans())
+@example([("subject", "a:"), ("subject", "a"), ("sensor", "b"), ("symbol", "c")], True)
+@example([("subject", ":"), ("sensor", "b"), ("symbol", "c"), ("time", 1), ("time", 1.5)], False)
+def test_what_the_compiled_decoder_reads_is_what_the_slow_one_reads(pairs, escaped):
+    """Whatever comes twice, is escaped, or is no number: the message, or that there is none, is the same."""
+    words = ",".join(f"{json.dumps(name)}:{json.dumps(value, ensure_ascii=escaped)}" for name, value in pairs)
+    raw = f"{{{words}}}".encode(errors="surrogatepass")
+    assert read_by(_read, raw) == read_by(_object, raw)
+
+
+def read_by(reader, raw):
+    try:
+        return _message(reader(raw), needs_time=False)
+    except Refused as refused:
+        return refused.reason
+
+
+def test_ordinary_messages_are_not_read_slowly(monkeypatch):
+    monkeypatch.setattr(messages, "_object", pytest.fail)
+    assert parse_line(line(subject="a:b")).subject == "a:b"
+    assert parse_line(line(symbol=None, reading=[1, 2.5])).reading == (1.0, 2.5)

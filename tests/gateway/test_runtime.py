@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 from reticent.belief.information import entropy_bits
 from reticent.belief.prospect import Joint
 from reticent.errors import InputError
+from reticent.gateway import decisions
+from reticent.gateway.decisions import Decision, Standing
 from reticent.gateway.policies import Lookahead as NumpyLookahead
-from reticent.gateway.runtime import Decision, ImpossibleReading, Runtime, Standing
+from reticent.gateway.runtime import ImpossibleReading, Runtime
 from reticent.guard import safety as guarantee
 from reticent.guard.safety import Safety
 from reticent.guard.tangent import gradients
@@ -94,16 +96,73 @@ def test_decisions_under_a_mask_are_those_of_the_compiled_policy():
     check(follow(runtime_of(file), play(file, 16, 200)), SAME, 0.0, 0.0)
 
 
-def test_what_is_decided_at_the_prior_is_computed_once(monkeypatch):
+def test_what_is_decided_at_a_belief_is_remembered(monkeypatch):
     runtime, calls = runtime_of(actor(COARSENED, stops=-1.0)), []
     act = runtime.policy.act
     monkeypatch.setattr(runtime.policy, "act", lambda *given: calls.append(given) or act(*given))
     first = runtime.decide(runtime.first(), RNG)
-    assert runtime.decide(runtime.first(), RNG) is first
+    assert runtime.decide(replace(runtime.first(), belief=runtime.first().belief.copy()), RNG) is first
     assert len(calls) == 1
-    # Somewhere else, and where the session is over, it is another decision.
-    assert runtime.decide(replace(runtime.first(), belief=runtime.first().belief.copy()), RNG) is not first
+    # Elsewhere it is another decision, and where the session is over none.
+    other = replace(runtime.first(), belief=beliefs_of(runtime, 1)[0])
+    assert runtime.decide(other, RNG) is not first
     assert runtime.decide(replace(runtime.first(), step=runtime.task.horizon), RNG).sensor is None
+
+
+def test_no_more_decisions_are_remembered_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(decisions, "REMEMBERED", 3)
+    runtime = runtime_of(actor(MASKED, stops=-1.0))
+    at = [replace(runtime.first(), belief=belief) for belief in beliefs_of(runtime, 5)]
+    made = runtime.decide_all(at, RNG)
+    assert [one is other for one, other in zip(runtime.decide_all(at[2:], RNG), made[2:], strict=True)] == [True] * 3
+    assert runtime.decide(at[0], RNG) is not made[0]
+
+
+def beliefs_of(runtime, count, seed=0):
+    """Beliefs that keep some way to the bound."""
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        belief = rng.dirichlet(np.ones(runtime.rules.prior.size)).reshape(runtime.rules.prior.shape)
+        if runtime.confidence(Standing(belief, 0.0, 0, 0)) < 0.79:
+            found.append(belief)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["belief", "described", "rich", "label", "value"])
+@pytest.mark.parametrize("enforce", ["mask", "withhold", "coarsen"])
+def test_decisions_that_are_made_together_are_those_that_are_made_alone(kind, enforce):
+    """The same sensor, information and rule; of value kernels, which are priced in 32 bits, a rule that is as safe."""
+    bound = Information(1.0) if enforce == "mask" else Confidence(0.8)
+    task = Task(synthetic(), bound, enforcement=named_enforcement(enforce))
+    if kind in ("label", "value"):
+        file = lookahead(task, kind if enforce != "mask" else "label", seed=3)
+    else:
+        file = actor(task, kind, stops=-1.0)
+    together, alone = runtime_of(file), runtime_of(file)
+    # More than are made at once, some twice; and one at the horizon.
+    spent = np.random.default_rng(1).uniform(0, 0.5, 70)
+    at = [Standing(belief, float(bits), 0, 1) for belief, bits in zip(beliefs_of(together, 70), spent, strict=True)]
+    at += [at[3], replace(at[0], step=together.task.horizon)]
+    made = together.decide_all(at, RNG)
+    assert made[-1].sensor is None
+    assert made[-2] is made[3]
+    found = [alone.decide(standing, RNG) for standing in at]
+    assert [one.sensor for one in made] == [other.sensor for other in found]
+    assert len({one.sensor for one in made}) > 1
+    for standing, one, other in zip(at, made, found, strict=True):
+        assert (one.kernel is None) == (other.kernel is None)
+        if together.policy.rules.enforcement.kernel_choice == "value":
+            assert one.sensor is None or safe(together, standing, one)
+            continue
+        assert one.bits == pytest.approx(other.bits, abs=1e-6)
+        assert one.kernel is None or np.abs(one.kernel - other.kernel).max() < KERNELS
+
+
+def safe(runtime, standing, decision):
+    """Whether no symbol of the decision's rule crosses the bound."""
+    kernels = runtime.public(standing).kernels.copy()
+    kernels[decision.sensor] = decision.kernel
+    return safety_at(runtime, standing.belief).holds(kernels)[decision.sensor]
 
 
 def test_decisions_by_a_value_without_a_bound_are_those_of_the_compiled_policy():

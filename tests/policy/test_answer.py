@@ -69,4 +69,4 @@ def test_what_a_file_says_is_checked(file):
     with pytest.raises(InputError, match="do not describe a value"):
         answer_of(replace(file, settings={}))
     with pytest.raises(InputError, match="kind 'answer' that enforces by 'penalty'"):
-        answer_of(replace(file, task=replace(TASK, enforcement=Penalty())))
+        answer_of(replace(file, made_for=replace(TASK, enforcement=Penalty())))

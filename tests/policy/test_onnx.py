@@ -13,7 +13,8 @@ import pytest
 
 from reticent.cli.export import Export
 from reticent.errors import InputError
-from reticent.gateway.runtime import Runtime, Standing
+from reticent.gateway.decisions import Standing
+from reticent.gateway.runtime import Runtime
 from reticent.policy.actor import Actor, Features, masked_logits
 from reticent.policy.onnx import onnx_model
 from reticent.policy.saved import policy_of

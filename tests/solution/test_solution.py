@@ -47,6 +47,7 @@ def test_an_agent_comes_back_from_its_file_with_the_same_numbers(tmp_path):
     assert again.evaluate(500) == solution.evaluate(500)
     assert again.made["steps"] == 64
     withheld = rt.load(tmp_path / "p.safetensors", rt.Withhold())
+    assert isinstance(withheld, rt.Solution)
     assert withheld.task.enforcement == rt.Withhold()
     assert withheld.evaluate(500).violation_rate.value == 0
 
@@ -58,6 +59,7 @@ def test_answers_are_a_solution_like_any_other(answered, tmp_path):
     assert answered.cost(2_000, 5).value == found.cost.value
     answered.save(tmp_path / "a.safetensors")
     again = rt.load(tmp_path / "a.safetensors")
+    assert isinstance(again, rt.Solution)
     assert again.evaluate(2_000, seed=5) == found
     assert again.task.enforcement.promise is rt.Promise.NEVER
     with pytest.raises(rt.InputError, match="in no other way"):

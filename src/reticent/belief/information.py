@@ -32,8 +32,9 @@ def useful_information_bits(belief: Belief, channel: Float[Any, "*A S U Z"]) -> 
     return information_bits(useful_marginal(belief), useful_joint(belief, channel))
 
 
-def information_bits(marginal: Float[Any, " X"], joint: Float[Any, "X *A Z"]) -> Float[Any, "*A"]:
+def information_bits(marginal: Float[Any, "*N X"], joint: Float[Any, "X *N_A Z"]) -> Float[Any, "*N_A"]:
     """I(X; Z) = H(X) + H(Z) - H(X, Z), never below zero by rounding."""
-    joint_bits = entropy_terms(joint).sum((0, -1))
-    bits = entropy_bits(marginal) + entropy_bits(joint.sum(0)) - joint_bits
+    joint_bits, own_bits = entropy_terms(joint).sum((0, -1)), entropy_bits(marginal)
+    own_bits = own_bits.reshape((*own_bits.shape, *(1,) * (joint_bits.ndim - own_bits.ndim)))
+    bits = own_bits + entropy_bits(joint.sum(0)) - joint_bits
     return bits.__array_namespace__().maximum(bits, 0.0)

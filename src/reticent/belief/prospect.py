@@ -10,7 +10,7 @@ from reticent.belief.bayes import emitted, posteriors, secret_joint, secret_marg
 from reticent.belief.information import entropy_bits, information_bits
 from reticent.errors import InputError
 from reticent.problem.bound import Knowledge, Prospect
-from reticent.types import Belief, Channel, Kernels, PerSensor, Scalar
+from reticent.types import Belief, Channel, PerSensor
 
 
 class Known(Knowledge):
@@ -26,70 +26,78 @@ class Known(Knowledge):
 
 
 class Joint:
-    """The joint laws of the hidden pair and the next reading of each sensor, each found when it is first asked for."""
+    """The joint laws of the hidden pair and the next reading of each sensor, each found when it is first asked for.
 
-    def __init__(self, belief: Belief, channel: Channel) -> None:
+    Of one belief, or of many.
+    """
+
+    def __init__(self, belief: Float[Any, "*N S U"], channel: Channel) -> None:
         self.belief, self.channel = belief, channel
 
     @cached_property
-    def secret(self) -> Float[Any, "S A Z"]:
+    def secret(self) -> Float[Any, "S *N A Z"]:
         """P(s, z)."""
         return secret_joint(self.belief, self.channel)
 
     @cached_property
-    def useful(self) -> Float[Any, "U A Z"]:
+    def useful(self) -> Float[Any, "U *N A Z"]:
         """P(u, z)."""
         return useful_joint(self.belief, self.channel)
 
     @cached_property
-    def law(self) -> Float[Any, "A Z"]:
+    def law(self) -> Float[Any, "*N A Z"]:
         """P(z)."""
         return self.secret.sum(0)
 
 
 class ExactProspect(Prospect):
-    """By Bayes, from the law of the readings and what is sent in their place."""
+    """By Bayes, from the law of the readings and what is sent in their place. Of one belief, or of many."""
 
-    def __init__(self, readings: Joint, spent_bits: Any, kernels: Kernels | None) -> None:
+    def __init__(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "*N A O Z"] | None) -> None:
         self.belief, self.readings, self.spent_bits, self._kernels = readings.belief, readings, spent_bits, kernels
 
     @cached_property
-    def emissions(self) -> Float[Any, "A S U Y"]:
+    def emissions(self) -> Float[Any, "*N A S U Y"]:
         """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
-        return emitted(self.readings.channel, self._kernels)
+        emissions = emitted(self.readings.channel, self._kernels)
+        beliefs = self.belief.shape[:-2]
+        if not beliefs or self._kernels is not None:
+            return emissions
+        return emissions.__array_namespace__().broadcast_to(emissions, (*beliefs, *emissions.shape))
 
     @cached_property
-    def secret(self) -> Float[Any, "S A Y"]:
+    def secret(self) -> Float[Any, "S *N A Y"]:
         return sent_joint(self.readings.secret, self._kernels)
 
     @cached_property
-    def useful(self) -> Float[Any, "U A Y"]:
+    def useful(self) -> Float[Any, "U *N A Y"]:
         """P(u, y) of each sensor."""
         return sent_joint(self.readings.useful, self._kernels)
 
     @cached_property
-    def law(self) -> Float[Any, "A Y"]:
+    def law(self) -> Float[Any, "*N A Y"]:
         return self.useful.sum(0)
 
     @cached_property
-    def bits(self) -> PerSensor:
+    def bits(self) -> Float[Any, "*N A"]:
         return information_bits(secret_marginal(self.belief), self.secret)
 
-    def bits_of(self, sensor: Any) -> Scalar:
-        """Only that of one sensor: logarithms are most of the cost of a step."""
-        return information_bits(secret_marginal(self.belief), self.secret[:, sensor])
+    def bits_of(self, sensor: Any) -> Float[Any, "*N"]:
+        """Only that of one sensor, or of one for each belief: logarithms are most of the cost of a step."""
+        secret = self.secret[:, sensor] if self.belief.ndim == 2 else self.secret[:, range(len(sensor)), sensor]
+        return information_bits(secret_marginal(self.belief), secret)
 
     @cached_property
-    def everywhere(self) -> Bool[Any, " A"]:
-        return self.belief.__array_namespace__().ones(len(self.readings.channel), bool)
+    def everywhere(self) -> Bool[Any, "*N A"]:
+        return self.belief.__array_namespace__().ones((*self.belief.shape[:-2], len(self.readings.channel)), bool)
 
     @cached_property
-    def movement(self) -> PerSensor:
-        apart = abs(self.emissions - self.law[:, None, None])
-        return 0.5 * (self.belief[None, :, :, None] * apart).sum((1, 2, 3))
+    def movement(self) -> Float[Any, "*N A"]:
+        apart = abs(self.emissions - self.law[..., None, None, :])
+        return 0.5 * (self.belief[..., None, :, :, None] * apart).sum((-3, -2, -1))
 
     @cached_property
-    def posteriors(self) -> Float[Any, "A Y S U"]:
+    def posteriors(self) -> Float[Any, "*N A Y S U"]:
         """The belief after each symbol; one of probability zero leaves it as it was."""
         return posteriors(self.belief, self.emissions)[1]
 

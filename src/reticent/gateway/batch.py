@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from reticent.gateway.decisions import Standing
 from reticent.gateway.entry import Entry
 from reticent.gateway.outcomes import Outcome
 from reticent.gateway.subjects import SubjectState
@@ -12,13 +13,14 @@ from reticent.gateway.subjects import SubjectState
 class Batch:
     """Decisions of one call of `Gateway.handle`; none is in effect until the entries are on disk.
 
-    `held` are the holds in the ledger of the subjects concerned, `states` the new states of subjects, and `outcomes`
-    what became of the messages so far, in their order.
+    `held` are the holds in the ledger of the subjects concerned, `states` the new states of subjects, `due` where
+    decisions are to be made, and `outcomes` what became of the messages so far.
     """
 
     now: float
     held: dict[str, str] = field(default_factory=dict)
     states: dict[str, SubjectState] = field(default_factory=dict)
+    due: dict[str, Standing] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
 

@@ -1,6 +1,11 @@
-"""The outcome of one message: dropped for a reason, gathered into a window, or released."""
+"""The outcome of each message of a batch: dropped for a reason, gathered into a window, or released.
+
+Messages of a subject have their turns in order. One that needs a decision waits until all decisions that are due are
+made together; so do those behind it. Then the rest has its turn.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reticent.errors import InputError
@@ -18,9 +23,18 @@ from reticent.gateway.subjects import Subject, Subjects, SubjectState
 from reticent.gateway.turns import Reading, Turns
 
 
+@dataclass(slots=True)
+class Waiting:
+    """A message that has no outcome yet. `timely`: it was found so; `asked`: a decision was made on its account."""
+
+    message: Message
+    timely: bool = False
+    asked: bool = False
+
+
 @dataclass(frozen=True)
 class Decider:
-    """Decides about messages one by one; the new states and entries go to the batch."""
+    """Decides about messages; the new states and entries go to the batch."""
 
     ledger: Ledger
     settings: Settings
@@ -32,8 +46,39 @@ class Decider:
     encoder: Encoder
     sensors: dict[str, int]
 
-    def decide(self, message: Message, batch: Batch) -> Outcome:
-        """The outcome of one message; "released" holds only once the batch is on disk."""
+    def decide(self, messages: Sequence[Message], batch: Batch) -> None:
+        """The outcomes of all messages; "released" holds only once the batch is on disk."""
+        waiting = list(map(Waiting, messages))
+        while waiting or batch.due:
+            waiting = self._round(waiting, batch)
+            self._ask(batch)
+
+    def _round(self, waiting: Sequence[Waiting], batch: Batch) -> list[Waiting]:
+        """Those that still wait after each has had its turn."""
+        left, behind = [], set()
+        for each in waiting:
+            outcome = None if each.message.subject in behind else self._outcome(each, batch)
+            if outcome is not None:
+                batch.outcomes.append(outcome)
+                continue
+            left.append(each)
+            behind.add(each.message.subject)
+        return left
+
+    def _ask(self, batch: Batch) -> None:
+        """Make the decisions that are due, all together."""
+        due, batch.due = batch.due, {}
+        for (name, standing), found in zip(due.items(), self.turns.decide(list(due.values())), strict=True):
+            state = batch.states[name]
+            if isinstance(found, InputError):
+                batch.states[name] = _refused(state, found)
+                continue
+            batch.states[name], stop = self.turns.asked(name, state, standing, found, batch.now)
+            batch.entries += stop
+
+    def _outcome(self, waiting: Waiting, batch: Batch) -> Outcome | None:
+        """The outcome of a message; None while it waits."""
+        message = waiting.message
         sensor = self.sensors.get(message.sensor)
         if sensor is None:
             return "unknown"
@@ -45,23 +90,40 @@ class Decider:
             # The ledger is asked again for every message, because only there it shows that somebody lifted this.
             subject.unsure = True
             return "clock"
-        if untimely := subject.untimely(message, sensor, state.measured, batch.now, self.settings.stale):
-            return untimely
+        if not waiting.timely:
+            if untimely := subject.untimely(message, sensor, state.measured, batch.now, self.settings.stale):
+                return untimely
+            waiting.timely = True
         if state.blocked:
-            return "blocked"
+            return "refused" if waiting.asked else "blocked"
+        if self._waits(waiting, state, batch):
+            return None
         try:
             return self._turn(message, sensor, subject, state, batch)
         except InputError as error:
-            # The runtime refused the release: the subject is held until somebody has looked at it.
-            state = batch.states.get(message.subject, state)
-            batch.states[message.subject] = replace(state, decision=None, held=str(error))
+            batch.states[message.subject] = _refused(batch.states.get(message.subject, state), error)
             return "refused"
+
+    def _waits(self, waiting: Waiting, state: SubjectState, batch: Batch) -> bool:
+        """Whether a decision is to be made first: one that is due already, or one on account of this message."""
+        name = waiting.message.subject
+        if name in batch.due:
+            return True
+        if waiting.asked:
+            return False
+        waiting.asked = self._is_due(name, state, batch)
+        return waiting.asked
+
+    def _is_due(self, name: str, state: SubjectState, batch: Batch) -> bool:
+        """Whether it is time for a decision of this subject, which is noted then."""
+        standing = self.turns.due(state, batch.now)
+        if standing is None:
+            return False
+        batch.states[name], batch.due[name] = state, standing
+        return True
 
     def _turn(self, message: Message, sensor: int, subject: Subject, state: SubjectState, batch: Batch) -> Outcome:
         """The outcome of a timely message of a subject that is not blocked."""
-        state, stop = self.turns.awake(message.subject, state, batch.now)
-        batch.states[message.subject] = state
-        batch.entries += stop
         if state.decision is None:
             return "nothing left" if state.exhausted else "resting"
         if state.decision.sensor != sensor:
@@ -88,13 +150,14 @@ class Decider:
         if may_be_old and self.ledger.released_at(message.subject, reading.measured):
             return "duplicate"
         try:
-            state, entries = self.turns.release(message.subject, state, reading, batch.now)
+            state, entry = self.turns.release(message.subject, state, reading, batch.now)
         except ImpossibleReading:
             if self.settings.drift_check:
                 batch.states[message.subject] = replace(state, decision=None, held=DRIFTED)
             return "impossible"
         batch.states[message.subject] = state
-        batch.entries += entries
+        batch.entries.append(entry)
+        self._is_due(message.subject, state, batch)
         return "released"
 
     def _reading(
@@ -115,3 +178,8 @@ class Decider:
         if gathered.dropped:
             self.outcomes.counters["windows with too few samples"] += 1
         return None if gathered.reading is None else Reading(sensor, gathered.reading, gathered.time or time)
+
+
+def _refused(state: SubjectState, error: InputError) -> SubjectState:
+    """The runtime refused a release or a decision: the subject is held until somebody has looked at it."""
+    return replace(state, decision=None, held=str(error))

@@ -84,7 +84,7 @@ class Entry:
             raise InputError(f"Entry {self.number} of {self.subject!r} holds numbers that are not finite.")
         if not (0 <= self.time < LATEST and self.measured < LATEST and self.spent_bits >= 0):
             raise InputError(f"Entry {self.number} of {self.subject!r} has a time or bits that cannot be.")
-        if not all(math.isfinite(cell) for row in (*self.belief, self.chances or ()) for cell in row):
+        if not all(map(_finite, (*self.belief, self.chances or ()))):
             raise InputError(f"Entry {self.number} of {self.subject!r} has a belief or chances that are not finite.")
         if len({len(row) for row in self.belief} - {0}) != 1 or () in self.belief:
             raise InputError(f"Entry {self.number} of {self.subject!r} has a belief that is no table.")
@@ -96,12 +96,25 @@ class Entry:
 
     def canonical(self) -> str:
         """The text that is hashed."""
-        fields = {name: getattr(self, name) for name in COLUMNS[:-1]}
         # Minus zero is zero: databases do not tell them apart.
-        fields |= {name: fields[name] + 0.0 for name in REALS}
-        fields["belief"] = [[cell + 0.0 for cell in row] for row in self.belief]
-        fields["chances"] = None if self.chances is None else [chance + 0.0 for chance in self.chances]
-        return _canonical(fields)
+        measured, spent_bits, time = self.measured + 0.0, self.spent_bits + 0.0, self.time + 0.0
+        symbol = "null" if self.symbol is None else _quoted(self.symbol)
+        return (
+            f'{{"before":{_quoted(self.before)},"belief":{self.belief_text},"chances":{self.chances_text or "null"},'
+            f'"measured":{measured!r},"number":{self.number},"policy":{_quoted(self.policy)},'
+            f'"sensor":{_quoted(self.sensor)},"session":{self.session},"spent_bits":{spent_bits!r},'
+            f'"step":{self.step},"subject":{_quoted(self.subject)},"symbol":{symbol},"time":{time!r}}}'
+        )
+
+    @cached_property
+    def belief_text(self) -> str:
+        """The belief as canonical JSON."""
+        return _canonical([[cell + 0.0 for cell in row] for row in self.belief])
+
+    @cached_property
+    def chances_text(self) -> str | None:
+        """The chances as canonical JSON."""
+        return None if self.chances is None else _canonical([chance + 0.0 for chance in self.chances])
 
     @property
     def confidence(self) -> float:
@@ -111,8 +124,7 @@ class Entry:
 
 def row_of(entry: Entry) -> tuple[Any, ...]:
     """The entry as a row of a table, in the order of COLUMNS; belief and chances as JSON text."""
-    chances = None if entry.chances is None else _canonical(entry.chances)
-    fields = {**vars(entry), "belief": _canonical(entry.belief), "chances": chances, "hash": entry.hash}
+    fields = {**vars(entry), "belief": entry.belief_text, "chances": entry.chances_text, "hash": entry.hash}
     return tuple(fields[name] for name in COLUMNS)
 
 
@@ -134,7 +146,13 @@ def _check_types(fields: dict[str, Any]) -> None:
         raise InputError("The row holds something else in place of a text or a whole number.")
 
 
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+_canonical = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_quoted = json.encoder.encode_basestring_ascii
+
+
+def _finite(cells: tuple[float, ...]) -> bool:
+    """Whether all are finite: a sum is not where one of them is not, but also where it is too large."""
+    return math.isfinite(sum(cells)) or all(map(math.isfinite, cells))
 
 
 def encodable(text: str) -> bool:

@@ -16,7 +16,8 @@ import numpy as np
 
 from reticent.errors import InputError
 from reticent.evaluate.estimate import Estimate, mean, rate
-from reticent.gateway.runtime import Decision, Runtime, Sent
+from reticent.gateway.decisions import Decision
+from reticent.gateway.runtime import Runtime, Sent
 
 SUBJECTS, SESSIONS = 40, 30
 # Some seconds' work.

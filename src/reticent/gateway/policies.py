@@ -5,8 +5,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from reticent.errors import InputError
+from reticent.gateway.draws import Draws
 from reticent.guard.rules import PublicState, TaskRules
 from reticent.guard.value_kernels import ValueKernels
 from reticent.policy.features import features
@@ -26,13 +28,13 @@ class Chooser(abc.ABC):
     draws = False
 
     @abc.abstractmethod
-    def scores(self, public: PublicState) -> np.ndarray:
+    def scores(self, public: PublicState) -> Float[np.ndarray, "*N A_plus_stop"]:
         """The scores, minus infinity for a sensor that is not allowed."""
 
-    def act(self, public: PublicState, rng: np.random.Generator) -> int:
-        """Index of a sensor, or one past the last sensor to stop."""
+    def act(self, public: PublicState, rng: Draws) -> Int[Any, "*N"]:
+        """Index of a sensor, or one past the last sensor to stop: of one subject, or of each of many."""
         del rng
-        return int(self.scores(public).argmax())
+        return self.scores(public).argmax(-1)
 
 
 class Actor(Chooser):
@@ -50,10 +52,10 @@ class Actor(Chooser):
         logits = perceptron(self.layers, features(self.rules, self.inputs, public))
         return np.where(public.allowed, logits, -np.inf)
 
-    def act(self, public: PublicState, rng: np.random.Generator) -> int:
+    def act(self, public: PublicState, rng: Draws) -> Int[Any, "*N"]:
         scores = self.scores(public)
         # The largest of logits with Gumbel noise is drawn from their softmax.
-        return int((scores + rng.gumbel(size=len(scores)) if self.draws else scores).argmax())
+        return (scores + rng.gumbel(size=scores.shape) if self.draws else scores).argmax(-1)
 
 
 class Lookahead(Chooser):
@@ -77,12 +79,14 @@ class Lookahead(Chooser):
         return np.minimum(self.rules.stop_cost(belief), self.continuation(belief, spent_bits))
 
     def scores(self, public: PublicState) -> np.ndarray:
-        return -np.append(q_values(self.rules, self.value, public), self.rules.stop_cost(public.belief))
+        stop = self.rules.stop_cost(public.belief)[..., None]
+        return -np.concatenate([q_values(self.rules, self.value, public), stop], axis=-1)
 
-    def act(self, public: PublicState, rng: np.random.Generator) -> int:
-        *sensors, stop = self.scores(public).tolist()
-        best = max(sensors)
-        return len(sensors) if stop >= best else sensors.index(best)
+    def act(self, public: PublicState, rng: Draws) -> Int[Any, "*N"]:
+        del rng
+        sensors, stop = np.split(self.scores(public), [-1], axis=-1)
+        # Of costs that are equal the stop's is preferred.
+        return np.where(stop[..., 0] >= sensors.max(-1), sensors.shape[-1], sensors.argmax(-1))
 
 
 def chooser_of(file: PolicyFile) -> Chooser:

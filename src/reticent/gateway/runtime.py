@@ -1,12 +1,12 @@
 """Decisions in numpy: from what the provider knows of a subject (its `Standing`) to a release, and to the next one.
 
-The same rules as those of the compiled process (`reticent.guard.rules`), one subject at a time. Nothing here depends on
-anything but the standing, so a gateway may forget all else.
+The same rules as those of the compiled process (`reticent.guard.rules`). Nothing here depends on anything but the
+standing, so a gateway may forget all else.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import numpy as np
 from reticent.belief.bayes import update
 from reticent.belief.prospect import Joint
 from reticent.errors import InputError
+from reticent.gateway.decisions import STOP, Decision, Decisions, Standing
+from reticent.gateway.draws import Draws
 from reticent.gateway.policies import chooser_of
 from reticent.guard.rules import PublicState
 from reticent.policy.store import PolicyFile
@@ -25,32 +27,6 @@ from reticent.problem.task import Task
 
 class ImpossibleReading(InputError):  # noqa: N818  (what it is says it)
     """A reading that has probability zero under the model and the belief so far: the model does not fit."""
-
-
-@dataclass(frozen=True, eq=False)
-class Standing(Knowledge):
-    """What the provider knows of one subject: all that a decision depends on.
-
-    `belief` [S U], the ledger in bits, the session (from 0), and the releases so far in this session.
-    """
-
-    belief: np.ndarray
-    spent_bits: float
-    session: int
-    step: int
-
-
-@dataclass(frozen=True, eq=False)
-class Decision:
-    """Which sensor may speak next, and the public rule in force; sensor None means stop.
-
-    `kernel` [O Z] says what is sent in place of readings under withhold and coarsen, else it is None. `bits` is what
-    the release will say about the secret on average: what it adds to the ledger, known before the reading is.
-    """
-
-    sensor: int | None
-    kernel: np.ndarray | None
-    bits: float
 
 
 @dataclass(frozen=True)
@@ -77,7 +53,6 @@ class Sent:
 
 # How far from one a belief that was added up over many releases may sum.
 WHOLE = 1e-6
-STOP = Decision(None, None, 0.0)
 
 
 class Runtime:
@@ -96,6 +71,7 @@ class Runtime:
         self.task, self.digest = file.task, digest
         self.policy = chooser_of(file)
         self.rules = self.policy.rules
+        self._decisions = Decisions(self.policy)
         self.bound, self.sensors = self.task.bound, self.task.model.sensors
         self.symbols = (*self.task.model.symbols, *self.rules.enforcement.merged_symbols(self.task.model.useful))
         # q(z | a, s, u), reading by reading: [A Z S U].
@@ -128,23 +104,15 @@ class Runtime:
         belief = self.rules.prior * odds[:, None]
         return Standing(belief / belief.sum(), standing.spent_bits, standing.session + 1, 0)
 
-    def decide(self, standing: Standing, rng: np.random.Generator) -> Decision:
+    def decide(self, standing: Standing, rng: Draws) -> Decision:
         """Which sensor may speak; stop also at the horizon and where nothing is allowed."""
-        if standing.step >= self.task.horizon:
-            return STOP
-        if standing.belief is self.rules.prior and standing.spent_bits == 0 and not self.policy.draws:
-            return self._first_decision
-        return self._decide(standing, rng)
+        return self.decide_all([standing], rng)[0]
 
-    @cached_property
-    def _first_decision(self) -> Decision:
-        """What is decided where everybody starts: a third of all decisions."""
-        return self._decide(self.first(), np.random.default_rng(0))
-
-    def _decide(self, standing: Standing, rng: np.random.Generator) -> Decision:
-        public = self.public(standing)
-        sensor = self.policy.act(public, rng)
-        return STOP if sensor == len(self.sensors) else self.decided(public, sensor)
+    def decide_all(self, standings: Sequence[Standing], rng: Draws) -> list[Decision]:
+        """The decisions at many standings, made together."""
+        within = [standing for standing in standings if standing.step < self.task.horizon]
+        made = iter(self._decisions.at(within, rng))
+        return [next(made) if standing.step < self.task.horizon else STOP for standing in standings]
 
     def exhausted(self, start: Standing, decision: Decision) -> bool:
         """Whether nothing is said from here on, the start of a session where this was decided.
@@ -154,9 +122,7 @@ class Runtime:
         """
         return decision.sensor is None and not (self.policy.draws and self.public(start).allowed[:-1].any())
 
-    def release(
-        self, standing: Standing, decision: Decision, reading: int, rng: np.random.Generator
-    ) -> tuple[Sent, Standing]:
+    def release(self, standing: Standing, decision: Decision, reading: int, rng: Draws) -> tuple[Sent, Standing]:
         """What is sent in place of this reading, and what the provider knows then."""
         sensor, kernel = decision.sensor, decision.kernel
         if sensor is None:
@@ -226,9 +192,7 @@ class Runtime:
 
     def decided(self, public: PublicState, sensor: int) -> Decision:
         """The decision that this sensor speaks, whoever made it."""
-        kernel = None if public.kernels is None else public.kernels[sensor]
-        bits = self.rules.prospect(public).bits_of(sensor) if public.bits is None else public.bits[sensor]
-        return Decision(sensor, kernel, float(bits))
+        return self._decisions.chosen(public, sensor)
 
     def _chances(self, kernel: np.ndarray | None, symbol: int) -> np.ndarray | None:
         """Of each reading the chance of being sent as this symbol."""
@@ -292,7 +256,7 @@ def _how(task: Task) -> str:
     return "Train one with --confidence L --enforce coarsen (or withhold), whose bound holds by construction."
 
 
-def _draw(chances: list[float], rng: np.random.Generator) -> int:
+def _draw(chances: list[float], rng: Draws) -> int:
     """An index, drawn by its chance: never one whose chance is zero."""
     left = rng.random()
     for index, chance in enumerate(chances):

@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from reticent.errors import InputError
 from reticent.gateway.batch import Batch
 from reticent.gateway.census import Census, census
 from reticent.gateway.decider import Decider
+from reticent.gateway.draws import Draws, SystemDraws
 from reticent.gateway.entry import STOP
 from reticent.gateway.events import Event, Events
 from reticent.gateway.guards import STOPPED, Kind, PolicyFileGuard, Troubles, clock_trouble
@@ -50,7 +49,7 @@ class Gateway:
     """Decides for many subjects, each with its own belief.
 
     `handle`, `delivered`, `resend` and `remember` are called from one thread, the ledger's; everything else from any.
-    `rng` makes the generator of each draw: by default one seeded by the operating system.
+    `rng` makes the source of each draw: by default the operating system.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Gateway:
         ledger: Ledger,
         settings: Settings,
         clock: Callable[[], float] = time.time,
-        rng: Callable[[], np.random.Generator] = np.random.default_rng,
+        rng: Callable[[], Draws] = SystemDraws,
     ) -> None:
         if STOP in runtime.sensors:
             raise InputError(
@@ -172,8 +171,7 @@ class Gateway:
         self._outbox.look_after_others()
         again = self._outbox.resend_due and self._troubles.all_but_ledger_right
         sent = self._outbox.resend(batch) if again else []
-        for message in messages:
-            batch.outcomes.append(self._decider.decide(message, batch))
+        self._decider.decide(messages, batch)
         written = self._writer.write(batch)
         for entry in written:
             self._view.remember(entry)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from reticent.gateway.entry import Entry
 
 if TYPE_CHECKING:
-    from reticent.gateway.runtime import Standing
+    from reticent.gateway.decisions import Standing
 
 
 def standing_of(entry: Entry) -> "Standing":
     """What the provider knows since this entry."""
     import numpy as np
 
-    from reticent.gateway.runtime import Standing
+    from reticent.gateway.decisions import Standing
 
     # The step of a release is its own index: one more release was made by then.
     made = entry.step if entry.symbol is None else entry.step + 1

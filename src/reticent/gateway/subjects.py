@@ -4,12 +4,12 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from reticent.gateway.decisions import Decision, Standing
 from reticent.gateway.drift import Tally
 from reticent.gateway.holds import AHEAD_SECONDS, sentence_of
 from reticent.gateway.messages import Message
 from reticent.gateway.outcomes import Outcome
 from reticent.gateway.readings import Window
-from reticent.gateway.runtime import Decision, Standing
 
 REMEMBERED_IDS = 16
 

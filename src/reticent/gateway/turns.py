@@ -1,20 +1,22 @@
 """Transitions of one subject: when a session begins, which sensor is asked, what is sent, when it stops and rests.
 
-Each takes a state, perhaps a reading, the time and random draws, and returns the next state with the entries that must
-be on disk before it takes effect.
+Each takes a state, perhaps a reading or a decision, and the time, and returns the next state with the entries that must
+be on disk before it takes effect. Only the decisions that are due are made of many subjects together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from reticent.errors import InputError
+from reticent.gateway.decisions import Decision, Standing
+from reticent.gateway.draws import Draws
 from reticent.gateway.drift import Tally
 from reticent.gateway.entry import STOP, Entry
 from reticent.gateway.holds import DRIFTED, STARTS_ANEW
-from reticent.gateway.runtime import Runtime, Sent, Standing
+from reticent.gateway.runtime import Runtime, Sent
 from reticent.gateway.standing import standing_of
 from reticent.gateway.subjects import SubjectState
 
@@ -50,14 +52,14 @@ class What(NamedTuple):
 class Turns:
     """The transitions under one policy.
 
-    `rest`: seconds between a stop and the next session of the same subject. `rng` makes the generator of each draw:
-    a new one for every release, so that earlier draws do not predict later ones.
+    `rest`: seconds between a stop and the next session of the same subject. `rng` makes the source of each draw: a new
+    one for every release, so that earlier draws do not predict later ones.
     """
 
     runtime: Runtime
     rest: float
     drift_check: bool
-    rng: Callable[[], np.random.Generator]
+    rng: Callable[[], Draws]
 
     def restored(self, last: Entry | None) -> SubjectState:
         """The state of a subject whose newest entry in the ledger is this one; None if it has none."""
@@ -70,49 +72,57 @@ class Turns:
             return replace(state, unusable=STRANGE)
         return replace(state, resting_since=last.time) if last.sensor == STOP else state
 
-    def awake(self, name: str, state: SubjectState, now: float) -> tuple[SubjectState, list[Entry]]:
-        """The state with a decision, if it is time for one. A session that would begin with a stop is not begun."""
+    def due(self, state: SubjectState, now: float) -> Standing | None:
+        """Where a decision is to be made, if it is time for one."""
         if state.decision is not None or state.blocked or state.exhausted:
-            return state, []
+            return None
         if state.resting_since is None:
-            return self._asked(name, state, now, self.rng())
+            return state.standing
         if now - state.resting_since < self.rest:
-            return state, []
+            return None
         said = state.standing.step > 0
-        fresh = self.runtime.next_session(state.standing) if said else state.standing
-        decision = self.runtime.decide(fresh, self.rng())
-        if decision.sensor is None:
-            return replace(state, resting_since=now, exhausted=self.runtime.exhausted(fresh, decision)), []
-        return replace(state, standing=fresh, resting_since=None, decision=decision), []
+        return self.runtime.next_session(state.standing) if said else state.standing
 
-    def release(self, name: str, state: SubjectState, reading: Reading, now: float) -> tuple[SubjectState, list[Entry]]:
-        """Release this reading, or what is sent in its place, of the sensor that was asked; and decide what is next."""
+    def decide(self, standings: Sequence[Standing]) -> list[Decision | InputError]:
+        """The decisions that are due there, made together; or why there is none."""
+        try:
+            return list(self.runtime.decide_all(standings, self.rng()))
+        except InputError:
+            return [self._decided_alone(standing) for standing in standings]
+
+    def _decided_alone(self, standing: Standing) -> Decision | InputError:
+        try:
+            return self.runtime.decide(standing, self.rng())
+        except InputError as error:
+            return error
+
+    def asked(
+        self, name: str, state: SubjectState, due: Standing, decision: Decision, now: float
+    ) -> tuple[SubjectState, list[Entry]]:
+        """The state with the decision that was due; or resting, after a stop that is sent if anything was released.
+
+        A session that would begin with a stop is not begun.
+        """
+        if decision.sensor is not None:
+            return replace(state, standing=due, resting_since=None, decision=decision), []
+        if due.step == 0:
+            return replace(state, resting_since=now, exhausted=self.runtime.exhausted(due, decision)), []
+        entry = self._entry(name, state, due, What(due.step, STOP), now)
+        return replace(state, entries=entry.number + 1, hash=entry.hash, time=entry.time, resting_since=now), [entry]
+
+    def release(self, name: str, state: SubjectState, reading: Reading, now: float) -> tuple[SubjectState, Entry]:
+        """Release this reading, or what is sent in its place, of the sensor that was asked."""
         if state.decision is None or state.decision.sensor != reading.sensor:
             raise InputError("Only a reading of the asked sensor can be released.")
-        sensor, rng = reading.sensor, self.rng()
-        sent, standing = self.runtime.release(state.standing, state.decision, reading.code, rng)
+        sensor = reading.sensor
+        sent, standing = self.runtime.release(state.standing, state.decision, reading.code, self.rng())
         what = What(state.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
         entry = self._entry(name, replace(state, measured=reading.measured), standing, what, now)
         tallies = self._counted(state.tallies, sensor, sent)
         after = (entry.number + 1, entry.hash, entry.time, entry.measured)
         state = SubjectState(standing, *after, tallies=tallies)
-        if self.drift_check and tallies[sensor].drifted:
-            return replace(state, held=DRIFTED), [entry]
-        state, more = self._asked(name, state, now, rng)
-        return state, [entry, *more]
-
-    def _asked(
-        self, name: str, state: SubjectState, now: float, rng: np.random.Generator
-    ) -> tuple[SubjectState, list[Entry]]:
-        """The state with the next decision; or resting, after a stop that is sent if anything was released."""
-        decision = self.runtime.decide(state.standing, rng)
-        if decision.sensor is not None:
-            return replace(state, decision=decision), []
-        if state.standing.step == 0:
-            exhausted = self.runtime.exhausted(state.standing, decision)
-            return replace(state, resting_since=now, exhausted=exhausted), []
-        entry = self._entry(name, state, state.standing, What(state.standing.step, STOP), now)
-        return replace(state, entries=entry.number + 1, hash=entry.hash, time=entry.time, resting_since=now), [entry]
+        drifted = self.drift_check and tallies[sensor].drifted
+        return replace(state, held=DRIFTED) if drifted else state, entry
 
     def _entry(self, name: str, state: SubjectState, after: Standing, what: What, now: float) -> Entry:
         return Entry(

@@ -18,7 +18,8 @@ from reticent.gateway.standing import standing_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from reticent.gateway.runtime import Runtime, Standing
+    from reticent.gateway.decisions import Standing
+    from reticent.gateway.runtime import Runtime
 
 # Of the same sums on two machines.
 ROUNDING = 1e-9

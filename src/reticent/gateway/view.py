@@ -6,8 +6,9 @@ Neither readings nor which secret is the likeliest are in it: whoever looks over
 from collections import OrderedDict, deque
 from typing import Any
 
+from reticent.gateway.decisions import Standing
 from reticent.gateway.entry import Entry
-from reticent.gateway.runtime import Runtime, Standing
+from reticent.gateway.runtime import Runtime
 from reticent.gateway.sessions import ASSUMPTION, EXHAUSTED
 from reticent.gateway.standing import standing_of
 from reticent.gateway.subjects import SubjectState as Place

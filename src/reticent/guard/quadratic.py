@@ -47,17 +47,17 @@ class QuadraticKernels(KernelRule):
         return tuple(quadratic_symbols(declares, useful))
 
 
-def _present(safety: Safety) -> Float[Any, "M U A"]:
+def _present(safety: Safety) -> Float[Any, "M U *N A"]:
     """The present belief about U, as the one anchor."""
-    now = useful_marginal(safety.readings.belief)
-    return safety.xp.broadcast_to(now[None, :, None], (1, len(now), len(safety.readings.law)))
+    now = useful_marginal(safety.readings.belief).swapaxes(0, -1)
+    return safety.xp.broadcast_to(now[None, ..., None], (1, len(now), *safety.readings.law.shape[:-1]))
 
 
-def _anchors(safety: Safety) -> Float[Any, "M U A"]:
+def _anchors(safety: Safety) -> Float[Any, "M U *N A"]:
     """For each u the mean posterior of the readings whose best guess is u, then the present belief."""
     xp, useful = safety.xp, safety.readings.useful
-    votes = xp.arange(len(useful))[:, None, None] == useful.argmax(0)[None]
-    # P(u', z votes for u), [M U A].
+    votes = xp.arange(len(useful)).reshape(-1, *(1,) * (useful.ndim - 1)) == useful.argmax(0)[None]
+    # P(u', z votes for u), [M U *N A].
     joint = (votes[:, None] * useful[None]).sum(-1)
     mass, now = joint.sum(1, keepdims=True), _present(safety)
     means = xp.where(mass > LEAST_MASS, joint / xp.where(mass > 0, mass, 1.0), now)

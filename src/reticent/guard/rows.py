@@ -15,18 +15,19 @@ from reticent.belief.prospect import Joint
 from reticent.guard.panel import PanelProspect
 from reticent.problem.merging import CLOSEST, MARGIN, PACE, SHARE, STEP
 
-PerRow = Float[Any, " J"]
+# Of one belief, or of each of many.
+PerRow = Float[Any, "J *N"]
 
 
 class Rows(NamedTuple):
     """Rows J: `event` is P(E_j, z), `law` is P(z) by the row's own provider (one for all where they share it), `value`
     is P(E_j) now, `limits` what it must stay below, and `theta` what the programs keep to."""
 
-    event: Float[Any, "*P J A Z"]
-    law: Float[Any, "*P L A Z"]
-    value: Float[Any, "*P J"]
-    limits: Float[Any, "*P J"]
-    theta: Float[Any, "*P J"]
+    event: Float[Any, "J *N A Z"]
+    law: Float[Any, "L *N A Z"]
+    value: PerRow
+    limits: PerRow
+    theta: PerRow
 
     @property
     def highest(self) -> PerRow:
@@ -36,14 +37,15 @@ class Rows(NamedTuple):
 
 def present_rows(readings: Joint, limits: Float[Any, " S"], panel: PanelProspect | None = None) -> Rows:
     """The secret of now, for a pair that stands still, by the model and by each provider of the panel."""
-    value = secret_marginal(readings.belief)
+    value = secret_marginal(readings.belief).swapaxes(0, -1)
+    limits = limits.reshape(-1, *(1,) * (value.ndim - 1))
     own = Rows(readings.secret, readings.law[None], value, limits, _near(value, limits))
     if panel is None:
         return own
-    value = secret_marginal(panel.belief)
-    xp = value.__array_namespace__()
-    limits = xp.broadcast_to(limits, value.shape)
-    return joined(own, Rows(panel.secret.swapaxes(0, 1), panel.law[:, None], value, limits, _near(value, limits)))
+    value = secret_marginal(panel.belief).swapaxes(0, -1)
+    limits = value.__array_namespace__().broadcast_to(limits[:, None], value.shape)
+    theirs = Rows(panel.secret, panel.law[None], value, limits, _near(value, limits))
+    return joined(own, Rows(*(each.swapaxes(0, 1) for each in theirs)))
 
 
 def joined(own: Rows, others: Rows) -> Rows:
@@ -54,9 +56,9 @@ def joined(own: Rows, others: Rows) -> Rows:
     return Rows(*(xp.concatenate([mine, rest.reshape(-1, *rest.shape[2:])]) for mine, rest in pairs))
 
 
-def _near(value: Float[Any, "*P S"], limits: Float[Any, "*P S"]) -> Float[Any, "*P S"]:
+def _near(value: PerRow, limits: PerRow) -> PerRow:
     """Theta of the secret of now: near the bound it leaves each provider a share of the way there."""
-    headroom = (limits - value).min(-1, keepdims=True)
+    headroom = (limits - value).min(0, keepdims=True)
     return limits - value.__array_namespace__().minimum(MARGIN, (1 - SHARE) * headroom)
 
 

@@ -27,49 +27,49 @@ class PublicState(NamedTuple):
 
     `kernels`, where readings may be replaced, say what each sensor would send in place of its readings: a public rule.
     `bits`, where the bound is on them, are what each sensor's next release would add to the information spent. `panel`
-    are the beliefs of the further providers for whom the bound is kept, where there are any.
+    are the beliefs of the further providers for whom the bound is kept, where there are any. Of one subject or, where
+    there is no panel, of N at once.
     """
 
-    belief: Float[Any, "S U"]
+    belief: Float[Any, "*N S U"]
     spent_bits: Any
-    allowed: Bool[Any, " A_plus_stop"]
-    kernels: Float[Any, "A O Z"] | None
-    bits: Float[Any, " A"] | None
+    allowed: Bool[Any, "*N A_plus_stop"]
+    kernels: Float[Any, "*N A O Z"] | None
+    bits: Float[Any, "*N A"] | None
     panel: Float[Any, "P S U"] | None = None
 
 
 class Outlook(NamedTuple):
     """One release of each sensor, for every symbol it may send: how likely, what it costs, where it leads."""
 
-    law: Float[Any, "A Y"]
-    belief: Float[Any, "A Y S U"]
-    spent_bits: Float[Any, " A"]
-    cost: Float[Any, "A Y"]
-    ended: Bool[Any, "A Y"]
+    law: Float[Any, "*N A Y"]
+    belief: Float[Any, "*N A Y S U"]
+    spent_bits: Float[Any, "*N A"]
+    cost: Float[Any, "*N A Y"]
+    ended: Bool[Any, "*N A Y"]
 
 
 def kernels_at(
     readings: Joint, bound: Bound, enforcement: Enforcement, panel: PanelProspect | None
-) -> Float[Any, "A O Z"] | None:
+) -> Float[Any, "*N A O Z"] | None:
     """What is sent in place of these readings; None where nothing is."""
     if not enforcement.replaces:
         return None
-    return enforcement.kernels(Safety.of(readings, bound.secret_limits(len(readings.belief)), panel))
+    return enforcement.kernels(Safety.of(readings, bound.secret_limits(readings.belief.shape[-2]), panel))
 
 
 def public_state(
     bound: Bound,
     enforcement: Enforcement,
     prospect: Prospect,
-    kernels: Float[Any, "A O Z"] | None,
+    kernels: Float[Any, "*N A O Z"] | None,
     panel: PanelProspect | None,
 ) -> PublicState:
     """The public state with the sensors that may speak next. Stop is always allowed."""
     sensors = enforcement.allowed(bound, prospect)
     if panel is not None:
         sensors = sensors & enforcement.allowed_by_panel(bound, panel)
-    xp = sensors.__array_namespace__()
-    allowed = xp.concatenate([sensors, xp.ones(1, bool)])
+    allowed = sensors.__array_namespace__().concatenate([sensors, sensors[..., :1] | True], axis=-1)
     bits = prospect.bits if bound.on_spending else None
     beliefs = None if panel is None else panel.belief
     return PublicState(prospect.belief, prospect.spent_bits, allowed, kernels, bits, beliefs)
@@ -121,10 +121,11 @@ class Rules(abc.ABC):
     def public(
         self, belief: Inexact[Any, "*N S U"], spent_bits: Any, others: Float[Any, "P S U"] | None = None
     ) -> PublicState:
-        """The public state at a belief and, where there is a panel, those of its providers, by the finite model."""
+        """The public state at a belief and, where there is a panel, those of its providers, by the finite model. Or,
+        without a panel, those at many beliefs."""
         readings, panel = Joint(belief, self.channel), told(self.panel, others)
         kernels = kernels_at(readings, self.bound, self.enforcement, panel)
-        prospect = self.look(readings, spent_bits, kernels)
+        prospect = self.look(readings, self.prior.__array_namespace__().asarray(spent_bits), kernels)
         return public_state(self.bound, self.enforcement, prospect, kernels, panel)
 
     def crossed_by_any(self, belief: Float[Any, "S U"], spent_bits: Any, others: Float[Any, "P S U"] | None) -> Any:
@@ -140,7 +141,7 @@ class Rules(abc.ABC):
         xp = public.panel.__array_namespace__()
         return xp.maximum(used, self.at_each(self.used)(public.panel, public.spent_bits).max())
 
-    def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
+    def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "*N A O Z"] | None) -> ExactProspect:
         """What one release of each sensor would tell, by the finite model."""
         return ExactProspect(readings, spent_bits, kernels)
 
@@ -148,7 +149,7 @@ class Rules(abc.ABC):
         """The same of a public state."""
         return self.look(Joint(public.belief, self.channel), public.spent_bits, public.kernels)
 
-    def emissions(self, public: PublicState) -> Float[Array, "A S U Y"]:
+    def emissions(self, public: PublicState) -> Float[Array, "*N A S U Y"]:
         """Law of what leaves the device when each sensor speaks: its readings, or what is sent in their place."""
         return self.prospect(public).emissions
 
@@ -157,9 +158,9 @@ class Rules(abc.ABC):
         prospect = self.prospect(public)
         beliefs, law = prospect.posteriors, prospect.law
         xp = law.__array_namespace__()
-        spent = public.spent_bits + (prospect.bits if public.bits is None else public.bits)
-        before = self.crossed(public.belief, public.spent_bits)
-        violated = xp.broadcast_to(self.at_each(self.crossed)(beliefs, spent[:, None]), law.shape)
+        spent = public.spent_bits[..., None] + (prospect.bits if public.bits is None else public.bits)
+        before = xp.asarray(self.crossed(public.belief, public.spent_bits))[..., None, None]
+        violated = xp.broadcast_to(self.at_each(self.crossed)(beliefs, spent[..., None]), law.shape)
         cost = xp.broadcast_to(self.release_cost(before, violated), law.shape)
         return Outlook(law, beliefs, spent, cost, violated & self.ends_on_crossing)
 
@@ -181,9 +182,9 @@ class TaskRules(Rules):
         # Functions of numpy arrays take any number of leading axes.
         return function
 
-    def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "A O Z"] | None) -> ExactProspect:
+    def look(self, readings: Joint, spent_bits: Any, kernels: Float[Any, "*N A O Z"] | None) -> ExactProspect:
         last = self._last
-        if readings.belief is last.belief and spent_bits == last.spent_bits and kernels is self._last_kernels:
+        if readings.belief is last.belief and spent_bits is last.spent_bits and kernels is self._last_kernels:
             return last
         self._last, self._last_kernels = super().look(readings, spent_bits, kernels), kernels
         return self._last

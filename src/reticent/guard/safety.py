@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from reticent.belief.bayes import sent_joint
+from reticent.belief.bayes import inward, sent_joint
 from reticent.belief.prospect import Joint
 from reticent.guard.panel import PanelProspect
 from reticent.guard.program import cheapest_kernels
@@ -29,7 +29,10 @@ from reticent.types import Kernels
 
 
 class Safety:
-    """What is safe to send of these readings: all rows must hold. `xp` is the namespace of the arrays."""
+    """What is safe to send of these readings: all rows must hold. `xp` is the namespace of the arrays.
+
+    Of one belief, or of many at once.
+    """
 
     def __init__(self, readings: Joint, rows: Rows) -> None:
         self.xp: Any = readings.belief.__array_namespace__()
@@ -40,11 +43,11 @@ class Safety:
         """Of a pair that stands still, with these limits on the posterior of each secret, for each provider."""
         return cls(readings, present_rows(readings, limits, panel))
 
-    def cheapest(self, cost: Float[Any, "O A Z"]) -> Kernels:
+    def cheapest(self, cost: Float[Any, "O *N A Z"]) -> Kernels:
         """The safe kernels of least cost, where cost[0] is of sending z as it is and cost[m] of merging it into m."""
         xp, options = self.xp, cost.shape[0]
-        kernels = self._solution(cost.swapaxes(0, 1))
-        kernels = kernels / kernels.sum(1, keepdims=True)
+        kernels = self._solution(inward(cost))
+        kernels = kernels / kernels.sum(-2, keepdims=True)
         # A merged symbol that is hardly ever used has no more than rounding errors to balance its rows with. A
         # little of every reading corrects that.
         safe = self.holds(kernels)
@@ -52,42 +55,42 @@ class Safety:
             return kernels
         merged = xp.arange(options) > 0
         blended = (1 - BLEND) * kernels + BLEND * self._same_for_all(merged / (options - 1))
-        safest = xp.where(self.holds(blended)[:, None, None], blended, self.merge_everything(options))
-        return xp.where(safe[:, None, None], kernels, safest)
+        safest = xp.where(self.holds(blended)[..., None, None], blended, self.merge_everything(options))
+        return xp.where(safe[..., None, None], kernels, safest)
 
-    def _solution(self, cost: Float[Any, "A O Z"]) -> Kernels:
+    def _solution(self, cost: Float[Any, "*N A O Z"]) -> Kernels:
         """What the solver returns for all rows; where there are many, for those that matter."""
-        excess = self.rows.event - self.rows.theta[:, None, None] * self.rows.law
+        excess = self.rows.event - self.rows.theta[..., None, None] * self.rows.law
         raw = (excess < 0).all(0)
         if len(excess) <= ROWS:
-            return cheapest_kernels(cost, excess.swapaxes(0, 1), raw)
+            return cheapest_kernels(cost, inward(excess), raw)
         chosen = self._most_violable(excess)
         kernels = self._solved(cost, excess, raw, chosen)
         for _ in range(ROUNDS):
             if _all_of(self.holds(kernels)):
                 return kernels
-            # What each merged symbol adds up to in each row, [J A M].
-            sums = (excess.swapaxes(0, 1) @ kernels[:, 1:].swapaxes(1, 2)).swapaxes(0, 1)
-            chosen = self.xp.concatenate([chosen, sums.argmax(0).T])
+            # The row that each merged symbol adds up to most in, [*N A M].
+            worst = (inward(excess) @ kernels[..., 1:, :].swapaxes(-1, -2)).argmax(-2)
+            chosen = self.xp.concatenate([chosen, self.xp.moveaxis(worst, -1, 0)])
             kernels = self._solved(cost, excess, raw, chosen)
         return kernels
 
-    def _most_violable(self, excess: Float[Any, "J A Z"]) -> Int[Any, "R A"]:
+    def _most_violable(self, excess: Float[Any, "J *N A Z"]) -> Int[Any, "R *N A"]:
         """The rows that could be violated most, of each sensor."""
         return (-self.xp.maximum(excess, 0.0).sum(-1)).argsort(axis=0)[:ROWS]
 
-    def _solved(self, cost: Any, excess: Any, raw: Any, chosen: Int[Any, "R A"]) -> Kernels:
+    def _solved(self, cost: Any, excess: Any, raw: Any, chosen: Int[Any, "R *N A"]) -> Kernels:
         """What the solver returns for the chosen rows of each sensor."""
-        rows = self.xp.take_along_axis(excess, chosen[:, :, None], axis=0)
-        return cheapest_kernels(cost, rows.swapaxes(0, 1), raw)
+        rows = self.xp.take_along_axis(excess, chosen[..., None], axis=0)
+        return cheapest_kernels(cost, inward(rows), raw)
 
-    def holds(self, kernels: Kernels) -> Bool[Any, " A"]:
+    def holds(self, kernels: Kernels) -> Bool[Any, "*N A"]:
         """Whether these are kernels, none of whose symbols lifts a row beyond halfway from theta to its limit."""
         event, law = sent_joint(self.rows.event, kernels), sent_joint(self.rows.law, kernels)
-        safe = (event <= self.rows.highest[:, None, None] * law).all((0, 2))
+        safe = (event <= self.rows.highest[..., None, None] * law).all((0, -1))
         # A comparison with something that is not a number is false.
-        whole = (abs(kernels.sum(1) - 1) < KERNEL_SUM_TOLERANCE).all(1)
-        return safe & (kernels >= 0).all((1, 2)) & whole
+        whole = (abs(kernels.sum(-2) - 1) < KERNEL_SUM_TOLERANCE).all(-1)
+        return safe & (kernels >= 0).all((-2, -1)) & whole
 
     def merge_everything(self, options: int) -> Kernels:
         """The kernels that say nothing: every reading becomes the first merged symbol."""
@@ -95,10 +98,10 @@ class Safety:
 
     def _same_for_all(self, chances: Float[Any, " O"]) -> Kernels:
         """Every reading of every sensor becomes each option with the same chance."""
-        sensors, symbols = self.readings.law.shape
-        return self.xp.broadcast_to(chances[None, :, None], (sensors, len(chances), symbols))
+        *sensors, symbols = self.readings.law.shape
+        return self.xp.broadcast_to(chances[:, None], (*sensors, len(chances), symbols))
 
 
-def _all_of(safe: Bool[Any, " A"]) -> bool:
+def _all_of(safe: Bool[Any, "*N A"]) -> bool:
     """Whether every sensor is known to be safe already; compiled code never knows."""
     return isinstance(safe, np.ndarray) and bool(safe.all())

@@ -15,7 +15,7 @@ def score(joint: Float[Any, "K ..."]) -> Float[Any, "..."]:
     return (joint**2).sum(0) / joint.__array_namespace__().where(law > 0, law, 1.0)
 
 
-def tangents(anchors: Float[Any, "M K A"], joint: Float[Any, "K A Z"]) -> Float[Any, "M A Z"]:
+def tangents(anchors: Float[Any, "M K *N A"], joint: Float[Any, "K *N A Z"]) -> Float[Any, "M *N A Z"]:
     """What each reading adds to the score of a symbol by the tangent at that symbol's anchor."""
     slopes = 2 * anchors - (anchors**2).sum(1, keepdims=True)
     return (slopes[..., None] * joint[None]).sum(1)

@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 from jaxtyping import Float, Inexact
 
+from reticent.belief.bayes import outward
 from reticent.guard.safety import Safety
 from reticent.guard.tangent import gradients
 from reticent.problem.enforcement import Guard, KernelChoice, KernelRule
 from reticent.problem.merging import LEAST_MASS, REFINEMENTS, value_symbols
-from reticent.types import Kernels, PerSensor
+from reticent.types import Kernels
 
 # Cost of releasing at least once more and acting well from then on: [*N S U] -> [*N].
 ContinuationValue = Callable[[Any], Any]
@@ -42,8 +43,8 @@ class ValueKernels(KernelRule):
     def kernels(self, guard: Guard, safety: Safety) -> Kernels:
         xp = safety.xp
         belief = safety.readings.belief
-        # P(s, u, z), [A Z S U].
-        joint = belief[None, None] * safety.readings.channel.swapaxes(-1, -2).swapaxes(-2, -3)
+        # P(s, u, z), [*N A Z S U].
+        joint = belief[..., None, None, :, :] * safety.readings.channel.swapaxes(-1, -2).swapaxes(-2, -3)
         raw = self._weighted_value(joint)
         costs = guard.label_costs(safety)
         stops = self.error_penalty * costs[1:] if guard.declares else costs[:0]
@@ -51,18 +52,18 @@ class ValueKernels(KernelRule):
         priced = self._weighted_continuation if len(stops) else self._weighted_value
 
         label = safety.cheapest(costs)
-        best = xp.pad(label, ((0, 0), (0, len(stops)), (0, 0)))
+        best = xp.concatenate([label, xp.zeros_like(label[..., 1 : 1 + len(stops), :])], axis=-2)
         least = self._expected(best, joint, raw)
-        reference = self._posteriors(label[:, 1:], joint, belief)
+        reference = self._posteriors(label[..., 1:, :], joint, belief)
         for _ in range(self.refinements):
             tangents = gradients(priced, reference)
-            continuation = xp.einsum("azsu,amsu->maz", joint, tangents)
+            continuation = outward(_flat(tangents) @ _flat(joint).swapaxes(-1, -2))
             kernels = safety.cheapest(xp.concatenate([raw[None], stops, continuation]))
             expected = self._expected(kernels, joint, raw)
             better = expected < least
-            best = xp.where(better[:, None, None], kernels, best)
+            best = xp.where(better[..., None, None], kernels, best)
             least = xp.minimum(least, expected)
-            reference = self._posteriors(kernels[:, 1 + len(stops) :], joint, belief)
+            reference = self._posteriors(kernels[..., 1 + len(stops) :, :], joint, belief)
         return best
 
     def merged_symbols(self, declares: bool, useful: Sequence[str]) -> tuple[str, ...]:
@@ -79,14 +80,28 @@ class ValueKernels(KernelRule):
         stop = self.error_penalty * (joint.sum((-2, -1)) - joint.sum(-2).max(-1))
         return joint.__array_namespace__().minimum(stop, self._weighted_continuation(joint))
 
-    def _expected(self, kernels: Kernels, joint: Float[Any, "A Z S U"], raw: Float[Any, "A Z"]) -> PerSensor:
+    def _expected(
+        self, kernels: Kernels, joint: Float[Any, "*N A Z S U"], raw: Float[Any, "*N A Z"]
+    ) -> Float[Any, "*N A"]:
         """sum_y p(y) V(beta_y) over all symbols that a sensor may send."""
-        merged = raw.__array_namespace__().einsum("amz,azsu->amsu", kernels[:, 1:], joint)
-        return (kernels[:, 0] * raw).sum(1) + self._weighted_value(merged).sum(1)
+        merged = _merged(kernels[..., 1:, :], joint)
+        return (kernels[..., 0, :] * raw).sum(-1) + self._weighted_value(merged).sum(-1)
 
-    def _posteriors(self, merged: Any, joint: Any, belief: Any) -> Float[Any, "A M S U"]:
+    def _posteriors(self, merged: Any, joint: Any, belief: Any) -> Float[Any, "*N A M S U"]:
         """Beliefs after each merged symbol; one that is hardly ever sent leaves the belief as it was."""
         xp = belief.__array_namespace__()
-        after = xp.einsum("amz,azsu->amsu", merged, joint)
+        after = _merged(merged, joint)
         mass = after.sum((-2, -1))[..., None, None]
-        return xp.where(mass > LEAST_MASS, after / xp.where(mass > 0, mass, 1.0), belief)
+        before = belief[..., None, None, :, :]
+        return xp.where(mass > LEAST_MASS, after / xp.where(mass > 0, mass, 1.0), before)
+
+
+def _flat(joint: Float[Any, "*N A S U"]) -> Float[Any, "*N A X"]:
+    """Pairs as one axis."""
+    return joint.reshape(*joint.shape[:-2], -1)
+
+
+def _merged(kernels: Float[Any, "*N A M Z"], joint: Float[Any, "*N A Z S U"]) -> Float[Any, "*N A M S U"]:
+    """P(s, u, m) of what is merged."""
+    merged = kernels @ _flat(joint)
+    return merged.reshape(*merged.shape[:-1], *joint.shape[-2:])

@@ -8,11 +8,10 @@ bit changes.
 from collections.abc import Callable
 from typing import Any
 
-from jaxtyping import Inexact
+from jaxtyping import Float, Inexact
 
 from reticent.guard.rules import PublicState, Rules
 from reticent.policy.features import describe
-from reticent.types import PerSensor
 
 # From what a network sees to what it says.
 Learned = Callable[[Any], Any]
@@ -29,10 +28,10 @@ def continuation_value(
     return costs + rules.leakage_cost(belief) if rules.enforcement.priced else costs
 
 
-def q_values(rules: Rules, value: Value, public: PublicState) -> PerSensor:
+def q_values(rules: Rules, value: Value, public: PublicState) -> Float[Any, "*N A"]:
     """Q_a = sum_y p(y) (cost + V(beta_y, m_a)), infinite for a sensor that is not allowed."""
     look = rules.outlook(public)
     xp = look.law.__array_namespace__()
-    after = value(look.belief, look.spent_bits[:, None])
-    costs = (look.law * (look.cost + xp.where(look.ended, 0.0, after))).sum(1)
-    return xp.where(public.allowed[:-1], costs, xp.inf)
+    after = value(look.belief, look.spent_bits[..., None])
+    costs = (look.law * (look.cost + xp.where(look.ended, 0.0, after))).sum(-1)
+    return xp.where(public.allowed[..., :-1], costs, xp.inf)

@@ -36,6 +36,8 @@ class Prospect:
     `belief` and `spent_bits` are those before it. `secret` [S A Y] is P(s, y), the joint law of secret and symbol,
     `law` [A Y] is P(y), `bits` [A] is I(S; Y | A=a, beta), the information about the secret, `movement` [A] the
     expected total variation between the belief after the release and before it; `everywhere` [A] is True for all.
+
+    Of many beliefs at once `belief` is [N S U], `spent_bits` [N], `secret` [S N A Y], and the rest begin with N.
     """
 
     belief: Any
@@ -289,7 +291,7 @@ class Information(Bound):
         return known.spent_bits >= self.bits
 
     def may_cross(self, prospect: Prospect) -> Any:
-        return prospect.spent_bits + prospect.bits >= self.bits
+        return prospect.spent_bits[..., None] + prospect.bits >= self.bits
 
     def range_used(self, prior: np.ndarray, horizon: int, never: bool) -> tuple[float, float]:
         # One release says at most all there is to know.

@@ -334,7 +334,7 @@ class Guard(Enforcement):
         return (prospect.movement > LEAST_MOVE) & ~_near(bound, prospect)
 
     def allowed_by_panel(self, bound: Bound, panel: Prospect) -> Any:
-        return panel.everywhere & ~_near(bound, panel)
+        return panel.everywhere & ~_near(bound, panel).any()
 
     def relaxation(self, bound: Bound) -> tuple[Bound, Enforcement, str]:
         # The provider learns no more from what is sent than from the readings themselves.
@@ -345,8 +345,8 @@ class Guard(Enforcement):
 def _near(bound: Bound, prospect: Prospect) -> Any:
     """Whether some posterior of a secret is so near to its limit that rounding could bridge the rest."""
     secret = prospect.belief.sum(-1)
-    limits = bound.secret_limits(secret.shape[-1])
-    return (limits.reshape(*[1] * (secret.ndim - 1), -1) - secret < NEAREST).any()
+    limits = bound.secret_limits(secret.shape[-1]).reshape(*[1] * (secret.ndim - 1), -1)
+    return (limits - secret < NEAREST).any(-1)[..., None]
 
 
 @dataclass(frozen=True)
