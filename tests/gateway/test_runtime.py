@@ -207,9 +207,9 @@ def test_a_million_decisions_are_those_of_the_compiled_policy(task, kind, steps,
     if kind == "described":
         file = actor(task, "described", seed=1, stops=-1.0, width=128)
     elif kind == "rich":
-        file = replace(agent, task=task)
+        file = replace(agent, made_for=task)
     else:
-        file = replace(value, task=task, settings={**value.settings, "kernels": kind})
+        file = replace(value, made_for=task, settings={**value.settings, "kernels": kind})
     file.save(tmp_path / "policy.safetensors")
     np.savez(tmp_path / "play.npz", **play(file, 64, steps, seed=7)._asdict())
     words = [sys.executable, "-m", "tests.gateway.following", tmp_path / "policy.safetensors", tmp_path / "play.npz"]

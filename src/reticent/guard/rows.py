@@ -37,15 +37,19 @@ class Rows(NamedTuple):
 
 def present_rows(readings: Joint, limits: Float[Any, " S"], panel: PanelProspect | None = None) -> Rows:
     """The secret of now, for a pair that stands still, by the model and by each provider of the panel."""
-    value = secret_marginal(readings.belief).swapaxes(0, -1)
-    limits = limits.reshape(-1, *(1,) * (value.ndim - 1))
-    own = Rows(readings.secret, readings.law[None], value, limits, _near(value, limits))
+    own = _of_secrets(readings, limits)
     if panel is None:
         return own
-    value = secret_marginal(panel.belief).swapaxes(0, -1)
-    limits = value.__array_namespace__().broadcast_to(limits[:, None], value.shape)
-    theirs = Rows(panel.secret, panel.law[None], value, limits, _near(value, limits))
-    return joined(own, Rows(*(each.swapaxes(0, 1) for each in theirs)))
+    return joined(own, Rows(*(each.swapaxes(0, 1) for each in _of_secrets(panel, limits))))
+
+
+def _of_secrets(told: Joint | PanelProspect, limits: Float[Any, " S"]) -> Rows:
+    """Near the bound, theta leaves each of many a share of the way there."""
+    value = secret_marginal(told.belief).swapaxes(0, -1)
+    xp = value.__array_namespace__()
+    limits = xp.broadcast_to(limits.reshape(-1, *(1,) * (value.ndim - 1)), value.shape)
+    headroom = (limits - value).min(0, keepdims=True)
+    return Rows(told.secret, told.law[None], value, limits, limits - xp.minimum(MARGIN, (1 - SHARE) * headroom))
 
 
 def joined(own: Rows, others: Rows) -> Rows:
@@ -54,12 +58,6 @@ def joined(own: Rows, others: Rows) -> Rows:
     own, others = (rows._replace(law=xp.broadcast_to(rows.law, rows.event.shape)) for rows in (own, others))
     pairs = zip(own, others, strict=True)
     return Rows(*(xp.concatenate([mine, rest.reshape(-1, *rest.shape[2:])]) for mine, rest in pairs))
-
-
-def _near(value: PerRow, limits: PerRow) -> PerRow:
-    """Theta of the secret of now: near the bound it leaves each provider a share of the way there."""
-    headroom = (limits - value).min(0, keepdims=True)
-    return limits - value.__array_namespace__().minimum(MARGIN, (1 - SHARE) * headroom)
 
 
 def paced(value: PerRow, limits: PerRow) -> PerRow:
