@@ -69,6 +69,7 @@ BENCHMARKS = (
     ),
     Benchmark("moving-dsa", "A secret that moves: recordings, switched", "moving_recorded:dsa", LIVED),
     Benchmark("moving-extrasensory", "A secret that moves: everyday life", "moving_recorded:extrasensory", LIVED),
+    Benchmark("gateway-day", "A secret that moves: a day of the gateway", "gateway_day:day", SERVED),
     Benchmark("certificate", "Certified gaps", "certificate:large", CERTIFIED),
     Benchmark(
         "certificate-tiny",

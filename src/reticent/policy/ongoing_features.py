@@ -31,9 +31,7 @@ def gains(rules: OngoingRules, public: OngoingState) -> PerSensor:
     return costs[-1:] - costs[:-1]
 
 
-def long_run_costs(
-    rules: OngoingRules, public: OngoingState, omega: Any, kappa: Any
-) -> Float[Any, " A_plus_silence"]:
+def long_run_costs(rules: OngoingRules, public: OngoingState, omega: Any, kappa: Any) -> Float[Any, " A_plus_silence"]:
     """What this step costs on average, and the value for the long run after it: see `reticent.guard.long_run`."""
     prospect = rules.prospect(public)
     after = long_run_value(omega, kappa, prospect.secret, prospect.useful).sum(1)
