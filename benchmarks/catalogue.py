@@ -17,6 +17,7 @@ PLAYED = (*SOLVED, "evaluate")
 TRAINED = (*SOLVED, "solve/actor_critic.py", "solve/returns.py")
 ITERATED = (*PLAYED, "solve/value_iteration.py", "solve/bellman.py")
 ONGOING = (*SOLVED, "evaluate/monitoring.py")
+LIVED = (*ONGOING, "data", "fit", "audit", "solve/long_run.py")
 CERTIFIED = (*ITERATED, "solve/certificate.py", "solve/dual.py", "solve/refine.py")
 RECORDED = (*TRAINED, "data", "fit", "audit", "study/recordings.py")
 AUDITED = (*PLAYED, "data", "fit", "audit")
@@ -67,6 +68,9 @@ BENCHMARKS = (
         "long_run:gain",
         (*ONGOING, "guard/long_run.py", "solve/long_run.py"),
     ),
+    Benchmark("moving-dsa", "A secret that moves: recordings, switched", "moving_recorded:dsa", LIVED),
+    Benchmark("moving-extrasensory", "A secret that moves: everyday life", "moving_recorded:extrasensory", LIVED),
+    Benchmark("gateway-day", "A secret that moves: a day of the gateway", "gateway_day:day", SERVED),
     Benchmark("certificate", "Certified gaps", "certificate:large", CERTIFIED),
     Benchmark(
         "certificate-tiny",

@@ -12,7 +12,8 @@ import numpy as np
 
 from reticent.belief.prospect import Joint
 from reticent.gateway.decisions import Decision, Standing
-from reticent.gateway.runtime import Runtime, Sent
+from reticent.gateway.emitter import Sent
+from reticent.gateway.runtime import Runtime
 from reticent.guard.rules import PublicState
 from reticent.guard.safety import Safety
 from reticent.guard.value_kernels import ValueKernels

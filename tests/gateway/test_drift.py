@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from reticent.gateway.drift import LEAST_RELEASES, Tally
-from reticent.gateway.runtime import Runtime, Surprise
+from reticent.gateway.emitter import Surprise
+from reticent.gateway.runtime import Runtime
 from reticent.problem.bound import Information
 from reticent.problem.synthetic import synthetic
 from tests.gateway.parts import task, write_policy

@@ -22,8 +22,9 @@ from reticent.belief.prospect import Joint
 from reticent.errors import InputError
 from reticent.gateway import decisions
 from reticent.gateway.decisions import Decision, Standing
+from reticent.gateway.emitter import ImpossibleReading
 from reticent.gateway.policies import Lookahead as NumpyLookahead
-from reticent.gateway.runtime import ImpossibleReading, Runtime
+from reticent.gateway.runtime import Runtime
 from reticent.guard import safety as guarantee
 from reticent.guard.safety import Safety
 from reticent.guard.tangent import gradients

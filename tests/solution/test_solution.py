@@ -88,7 +88,11 @@ def test_methods_that_only_bracket_the_cost_say_so():
 @pytest.mark.parametrize(
     ("method", "options", "sentence"),
     [
-        ("guess", {}, "method for a problem with a stop is one of ppo, a2c, value-iteration, answer, lattice, tree, but is 'guess'"),
+        (
+            "guess",
+            {},
+            "problem with a stop is one of ppo, a2c, value-iteration, answer, lattice, tree, but is 'guess'",
+        ),
         ("ppo", {"rounds": 3}, "no option 'rounds'; it has steps, environments"),
         ("value-iteration", {"kernels": "value"}, "Value kernels go with withhold and coarsen, not with 'answer'"),
         ("tree", {"steps": 3}, "no option 'steps'; it has horizon, max_nodes"),

@@ -26,7 +26,7 @@ LEDGER_ENDING = ".ledger.db"
 Do = Literal["show", "verify", "export", "holds", "repair"]
 OPTIONS: dict[Do, set[str]] = {
     "show": {"subject", "policy"},
-    "verify": {"policy", "against"},
+    "verify": {"policy", "step", "against"},
     "export": {"subject", "out"},
     "holds": {"subject", "everybody", "clock"},
     "repair": {"against"},
@@ -55,6 +55,8 @@ class LedgerCommand:
     policy: Path | None = None
     """verify: recompute every belief with this policy file, and check the bound over all sessions. show: tell which
     subjects have nothing left to say; by default with the policy file beside the ledger."""
+    step: float | None = None
+    """verify: seconds of a step of time, for a policy of a problem that goes on whose model does not say it."""
     against: Path | None = None
     """verify: check that no entry of this earlier export is missing or rewritten. repair: take entries from it."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
@@ -126,28 +128,29 @@ class LedgerCommand:
 
     def _verify(self) -> None:
         from reticent.gateway.export import read_heads
-        from reticent.gateway.runtime import Runtime
+        from reticent.gateway.loading import load_runtime
+        from reticent.gateway.moving_runtime import MovingRuntime
+        from reticent.gateway.moving_view import PROMISE
         from reticent.gateway.sessions import ASSUMPTION
         from reticent.gateway.verify import verify
 
-        runtime = None if self.policy is None else Runtime.load(self.policy, allow_unbounded=True)
+        runtime = None if self.policy is None else load_runtime(self.policy, self.step, allow_unbounded=True)
+        assumption = PROMISE if isinstance(runtime, MovingRuntime) else ASSUMPTION
         heads = None if self.against is None else read_heads(self.against)
         with _opened(self.where) as ledger, console().status("Verifying ..."):
             verdict = verify(ledger, runtime, heads)
         if self.json:
             found = {"ledger": self.where, "whole": verdict.fault is None, **asdict(verdict)}
             promise = [] if runtime is None else runtime.promise
-            print(json.dumps({**found, "assumption": ASSUMPTION, "promise": promise}))
+            print(json.dumps({**found, "assumption": assumption, "promise": promise}))
         else:
-            self._print_verdict(verdict)
+            self._print_verdict(verdict, assumption)
             if runtime is not None and verdict.fault is None:
                 print(*runtime.promise, sep="\n")
         if verdict.fault is not None:
             raise SystemExit(1)
 
-    def _print_verdict(self, verdict: "Verdict") -> None:
-        from reticent.gateway.sessions import ASSUMPTION
-
+    def _print_verdict(self, verdict: "Verdict", assumption: str) -> None:
         if verdict.fault is not None:
             print(f"FAIL: {verdict.fault.sentence}")
             return
@@ -161,7 +164,7 @@ class LedgerCommand:
             )
         if self.against is not None:
             print("Everything in the export is still there.")
-        print(ASSUMPTION)
+        print(assumption)
 
     def _export(self) -> None:
         from reticent.gateway.export import ENDINGS, write_export

@@ -42,6 +42,8 @@ class Serve:
     """Announce subjects to Home Assistant, by MQTT discovery."""
     rest: float = 60.0
     """Seconds between a stop and the next session of the same subject."""
+    step: float | None = None
+    """Seconds of a step of time, for a policy of a problem that goes on whose model does not say it."""
     stale: float = 30.0
     """Drop readings that are older than this many seconds."""
     subjects: int = 10_000
@@ -112,16 +114,19 @@ class Serve:
         """The gateway on its ledger, which is closed afterwards."""
         from reticent.gateway.demo import POLICY, REST_SECONDS
         from reticent.gateway.ledger import LedgerTrouble
+        from reticent.gateway.loading import load_runtime
+        from reticent.gateway.moving_runtime import MovingRuntime
+        from reticent.gateway.moving_service import gateway_of
+        from reticent.gateway.moving_view import PROMISE
         from reticent.gateway.opening import open_ledger
-        from reticent.gateway.runtime import Runtime
-        from reticent.gateway.service import Gateway
         from reticent.gateway.sessions import ASSUMPTION
         from reticent.gateway.settings import Settings
 
         policy = self.policy or POLICY
         rest = REST_SECONDS if self.demo else self.rest
         settings = Settings(policy, rest, self.stale, self.subjects, not self.no_drift_check)
-        runtime = Runtime.load(policy)
+        runtime = load_runtime(policy, self.step)
+        assumption = PROMISE if isinstance(runtime, MovingRuntime) else ASSUMPTION
         say_what_is_assumed(runtime.task.model)
         with tempfile.TemporaryDirectory() if self.demo else contextlib.nullcontext() as folder:
             beside = policy.with_suffix(LEDGER_ENDING) if folder is None else Path(folder) / "demo.ledger.db"
@@ -131,8 +136,8 @@ class Serve:
             except LedgerTrouble as trouble:
                 raise InputError(str(trouble)) from trouble
             with ledger:
-                print(f"reticent: the ledger is {where}\nreticent: {ASSUMPTION}", file=sys.stderr, flush=True)
-                yield Gateway(runtime, ledger, settings)
+                print(f"reticent: the ledger is {where}\nreticent: {assumption}", file=sys.stderr, flush=True)
+                yield gateway_of(runtime)(runtime, ledger, settings)
 
     def _show(self, gateway: "Gateway", open_things: contextlib.ExitStack) -> None:
         """Serve the page and the metrics, where they are asked for, until `open_things` are closed."""

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +17,7 @@ from reticent.gateway.sessions import STAYS
 
 if TYPE_CHECKING:
     from reticent.gateway.messages import Message
-    from reticent.gateway.simulate import Source
+    from reticent.gateway.simulate import Pace, Source
     from reticent.problem.model import Model
 
 ENDING = ".safetensors"
@@ -62,7 +62,7 @@ class Simulate:
 
     def run(self) -> None:
         """Send readings until the episodes are over or the reader has gone."""
-        from reticent.gateway.simulate import Pace, play
+        from reticent.gateway.simulate import play
 
         check_seed(self.seed)
         if self.subjects < 1 or self.episodes < 0:
@@ -71,7 +71,7 @@ class Simulate:
             )
         if self.map is not None and self.data is None:
             raise InputError("--map needs --data.")
-        source, pace, episodes = self._source(), Pace(**vars(self.pace)), self.episodes or None
+        source, pace, episodes = self._source(), self._pace(), self.episodes or None
         self._tell()
         if self.on == "mqtt":
             import asyncio
@@ -81,20 +81,28 @@ class Simulate:
             return asyncio.run(publish_all(self.mqtt.settings(), lambda send: play(source, pace, episodes, send)))
         return play(source, pace, episodes, _print)
 
+    def _pace(self) -> "Pace":
+        """As given; whose pair moves lives on without pauses."""
+        from reticent.gateway.simulate import Pace
+
+        pace = Pace(**vars(self.pace))
+        return replace(pace, pause=0.0) if _model(self.problem).moves else pace
+
     def _source(self) -> "Source":
-        from reticent.gateway.simulate import Drawn
+        from reticent.gateway.simulate import Drawn, Lived
 
         model = _model(self.problem)
         if self.data is not None:
             return self._recorded(model, self.data)
-        return Drawn(model, [f"person {number}" for number in range(1, self.subjects + 1)], self.seed, self.stays)
+        people = [f"person {number}" for number in range(1, self.subjects + 1)]
+        return Lived(model, people, self.seed) if model.moves else Drawn(model, people, self.seed, self.stays)
 
     def _tell(self) -> None:
         """Print to standard error what to expect of a gateway that gets these readings."""
         from reticent.gateway.forecast import forecast_file
         from reticent.gateway.sessions import ASSUMPTION
 
-        if self.data is None:
+        if self.data is None and not _model(self.problem).moves:
             say(f"the useful value stays in the next episode with chance {self.stays:g}.")
         found = forecast_file(self.problem, self.stays) if self.problem.endswith(ENDING) else None
         if found is not None:
@@ -115,7 +123,7 @@ def _model(problem: str) -> "Model":
     from reticent.cli.options import model_of
     from reticent.policy.store import PolicyFile
 
-    return PolicyFile.load(problem).task.model if problem.endswith(ENDING) else model_of(problem)
+    return PolicyFile.load(problem).made_for.model if problem.endswith(ENDING) else model_of(problem)
 
 
 def _print(messages: "list[Message]") -> None:

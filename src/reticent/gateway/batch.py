@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from reticent.gateway.decisions import Standing
 from reticent.gateway.entry import Entry
 from reticent.gateway.outcomes import Outcome
 from reticent.gateway.subjects import SubjectState
@@ -20,7 +20,7 @@ class Batch:
     now: float
     held: dict[str, str] = field(default_factory=dict)
     states: dict[str, SubjectState] = field(default_factory=dict)
-    due: dict[str, Standing] = field(default_factory=dict)
+    due: dict[str, Any] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
 

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 
 from reticent.errors import InputError
 from reticent.gateway.batch import Batch
+from reticent.gateway.emitter import ImpossibleReading
 from reticent.gateway.guards import Troubles
 from reticent.gateway.holds import DRIFTED, SKEW_SECONDS, clock_note
 from reticent.gateway.ledger import Ledger
 from reticent.gateway.messages import Message
+from reticent.gateway.moving_turns import AnyTurns
 from reticent.gateway.outcomes import ASKED_BUT_UNUSABLE, Outcome, OutcomeCounters
 from reticent.gateway.readings import Encoder
 from reticent.gateway.restorer import Restorer
-from reticent.gateway.runtime import ImpossibleReading
 from reticent.gateway.settings import Settings
 from reticent.gateway.subjects import Subject, Subjects, SubjectState
-from reticent.gateway.turns import Reading, Turns
+from reticent.gateway.turns import Reading
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class Decider:
 
     ledger: Ledger
     settings: Settings
-    turns: Turns
+    turns: AnyTurns
     subjects: Subjects
     restorer: Restorer
     troubles: Troubles

@@ -15,7 +15,7 @@ silence does tell something, which under the model never happens.
 import math
 from dataclasses import dataclass
 
-from reticent.gateway.runtime import Surprise
+from reticent.gateway.emitter import Surprise
 
 FORGETTING = 0.99
 LEAST_RELEASES = 20

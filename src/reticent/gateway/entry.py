@@ -16,6 +16,8 @@ from typing import Any
 from reticent.errors import InputError
 
 STOP = "stop"
+# Between the digest of a policy and the seconds of its steps, where time has steps.
+STEPS = "/"
 COLUMNS = (
     "subject",
     "number",
@@ -68,7 +70,7 @@ class Entry:
     """[secret][useful]; of a panel of providers those of all, one below another, the model's first."""
     spent_bits: float
     policy: str
-    """Digest of the policy file."""
+    """Digest of the policy file; where the secret moves, also the seconds of a step."""
     before: str
     """Hash of the entry before; empty for number 0."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reticent.errors import InputError
-from reticent.gateway.entry import COLUMNS, NONSENSE, REALS, Entry, entry_of, row_of
+from reticent.gateway.entry import COLUMNS, NONSENSE, REALS, STEPS, Entry, entry_of, row_of
 from reticent.gateway.ledger import Head, Ledger
 
 ENDINGS = (".parquet", ".jsonl")
@@ -75,13 +75,18 @@ def _text(value: Any) -> str:
 
 
 def _write_lines(ledger: Ledger, path: Path, subject: str | None) -> int:
-    written, sessions = 0, groupby(ledger.entries(subject), lambda entry: (entry.subject, entry.session))
+    written, sessions = 0, groupby(ledger.entries(subject), _episode)
     with path.open("w", encoding="utf-8") as file:
         for episode, (_, entries) in enumerate(sessions):
             for entry in entries:
                 file.write(json.dumps(_row(entry, episode)) + "\n")
                 written += 1
     return written
+
+
+def _episode(entry: Entry) -> tuple[str, int]:
+    """One session of one subject; where time has steps, all of a life."""
+    return entry.subject, 0 if STEPS in entry.policy else entry.session
 
 
 def _row(entry: Entry, episode: int) -> dict[str, Any]:

@@ -17,7 +17,8 @@ import numpy as np
 from reticent.errors import InputError
 from reticent.evaluate.estimate import Estimate, mean, rate
 from reticent.gateway.decisions import Decision
-from reticent.gateway.runtime import Runtime, Sent
+from reticent.gateway.emitter import Sent
+from reticent.gateway.runtime import Runtime
 
 SUBJECTS, SESSIONS = 40, 30
 # Some seconds' work.

@@ -170,9 +170,10 @@ function showSent(subject) {
     said.classList.toggle("merged", Boolean(last && last.merged));
     said.replaceChildren(...(last ? sentence(last) : ["Nothing was sent since the gateway started."]));
   }
-  const waits = { resting: "It rests until its next session.", new: "", blocked: "", [SILENT]: "" }[subject.state];
+  const waits = { "silent in this step": "Nothing is sent in this step.", resting: "It rests until its next session.", new: "", blocked: "", [SILENT]: "" }[subject.state];
   const next = waits === undefined ? `Now it ${subject.state}; the other sensors are not heard.` : waits;
-  text($("note"), last ? `Session ${last.session}, at ${clock(last.time)}. ${next}` : next);
+  const place = state.moving ? "Step" : "Session";
+  text($("note"), last ? `${place} ${state.moving ? last.step : last.session}, at ${clock(last.time)}. ${next}` : next);
   $("blocked").hidden = !subject.blocked;
   text($("blocked"), subject.blocked || "");
   $("exhausted").hidden = subject.state !== SILENT;
@@ -202,6 +203,7 @@ function showUseful(subject) {
 }
 
 function showChart(subject) {
+  if (subject.day) return showDay(subject);
   const { kind, limit, start } = state.bound, shares = kind === "confidence";
   const plain = (value) => (shares ? percent(value) : `${value.toFixed(2)} bits`);
   // The limit as it is: 99.5 %, and neither 99 nor 100. Rounding must not look like a crossing.
@@ -246,6 +248,61 @@ function showChart(subject) {
   chart.replaceChildren(...parts);
 }
 
+// The day of a subject whose secret moves: how sure the provider was of each moment then, and is of it in hindsight.
+function showDay(subject) {
+  const { kind, limit } = state.bound, { first, time, then, hindsight, silent, useful } = subject.day;
+  const seconds = state.moving.seconds, width = $("chart").clientWidth || 600, height = $("chart").clientHeight || 208;
+  const left = 40, right = width - 8, base = height - 20, band = 14;
+  const x = (step) => left + ((right - left) * step) / Math.max(then.length, 24);
+  const y = (value) => base - band - (base - band - 6) * value;
+  const parts = [], stretch = (flags, visit) => {
+    for (let from = 0; from < flags.length; from++) {
+      let to = from;
+      while (to < flags.length && flags[to] === flags[from]) to++;
+      visit(flags[from], from, to);
+      from = to - 1;
+    }
+  };
+  const shares = kind === "confidence" && limit !== null;
+  if (shares) parts.push(draw("rect", { class: "forbidden", x: left, y: y(1), width: right - left, height: y(limit) - y(1) }));
+  stretch(silent, (quiet, from, to) => {
+    if (quiet) parts.push(draw("rect", { class: "quiet", x: x(from), y: 6, width: x(to) - x(from), height: base - 6 - band }));
+  });
+  const guesses = useful.map((row) => row.indexOf(Math.max(...row)));
+  stretch(guesses, (guess, from, to) => {
+    parts.push(draw("rect", { class: `guess guess${guess % 6}`, x: x(from), y: base - band + 3, width: x(to) - x(from), height: band - 3 }));
+    if (x(to) - x(from) > 8 * state.useful[guess].length) {
+      parts.push(draw("text", { class: "guessed", x: (x(from) + x(to)) / 2, y: base - 2, "text-anchor": "middle" }, state.useful[guess]));
+    }
+  });
+  for (const tick of [0, 0.5, 1]) {
+    parts.push(draw("line", { class: "axis", x1: left, x2: right, y1: y(tick), y2: y(tick) }));
+    parts.push(draw("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, percent(tick).replace(" ", "")));
+  }
+  const line = (values) => values.map((value, step) => `${step ? "L" : "M"}${x(step + 0.5)},${y(value)}`).join("");
+  parts.push(draw("path", { class: "late", d: line(hindsight) }));
+  parts.push(draw("path", { class: "path", d: line(then) }));
+  const most = shares ? `${Number((100 * limit).toPrecision(8))} %` : "";
+  if (shares) {
+    parts.push(draw("line", { class: "limit", x1: left, x2: right, y1: y(limit), y2: y(limit) }));
+    parts.push(draw("text", { class: "over", x: right - 4, y: y(limit) - 7, "text-anchor": "end" }, `limit ${most}`));
+  }
+  const when = (step) => clock(time + step * seconds);
+  if (then.length) {
+    parts.push(draw("text", { x: left, y: height - 3 }, when(0)));
+    parts.push(draw("text", { x: x(then.length), y: height - 3, "text-anchor": "end" }, when(then.length - 1)));
+  }
+  const chart = $("chart"), highest = Math.max(0, ...then, ...hindsight);
+  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const free = subject.free === null ? "" : ` Locked until about ${clock(subject.free)}.`;
+  // Rounding must not look like a crossing.
+  const said = shares && highest < limit && Math.round(100 * highest) >= 100 * limit ? `just under ${most}` : percent(highest);
+  const known = then.length ? `Of any moment shown it knows the likeliest secret at most ${said} surely${shares ? `; the limit is ${most}` : ""}.` : "";
+  text($("secret-hint"), `${known}${free} Line: at the time; faint line: in hindsight. Shaded: silence. Below: what it takes the useful thing for.`);
+  chart.setAttribute("aria-label", `Steps ${first} to ${first + then.length - 1}. ${known}${free}`);
+  chart.replaceChildren(...parts);
+}
+
 function showLeft(subject) {
   const left = Math.round(100 * subject.left), meter = $("meter"), silent = subject.state === SILENT;
   text($("left"), state.bound.limit === null ? "no bound" : silent ? "nothing" : percent(subject.left));
@@ -254,7 +311,7 @@ function showLeft(subject) {
   meter.classList.toggle("silent", silent);
   meter.firstElementChild.style.width = `${left}%`;
   text($("left-note"), silent ? "for good, under this bound and policy" : left < 1 ? "at its limit: only what says nothing more about the secret can still be sent"
-    : "of what may become known of the secret, over all sessions");
+    : state.moving ? "of the way to the limit, of the moment that is nearest to it" : "of what may become known of the secret, over all sessions");
 }
 
 function showLog(subject) {

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from reticent.gateway.batch import Batch
 from reticent.gateway.holds import DRIFTED, quarantine
 from reticent.gateway.ledger import Damaged, Ledger, LedgerTrouble
+from reticent.gateway.moving_turns import AnyTurns
 from reticent.gateway.settings import Settings
 from reticent.gateway.subjects import Subject, SubjectState
-from reticent.gateway.turns import Turns
 
 _log = logging.getLogger("reticent.gateway")
 
@@ -18,7 +18,7 @@ class Restorer:
     """Finds the states of subjects at the start of a batch."""
 
     ledger: Ledger
-    turns: Turns
+    turns: AnyTurns
     settings: Settings
 
     def state(self, name: str, subject: Subject, batch: Batch) -> SubjectState:

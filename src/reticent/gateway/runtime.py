@@ -6,67 +6,35 @@ standing, so a gateway may forget all else.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reticent.belief.bayes import update
 from reticent.belief.prospect import Joint
 from reticent.errors import InputError
 from reticent.evaluate.claim import Claim, three_parts
 from reticent.gateway.decisions import STOP, Decision, Decisions, Standing
 from reticent.gateway.draws import Draws
+from reticent.gateway.emitter import Emitter, Sent
 from reticent.gateway.policies import chooser_of
 from reticent.guard.panel import apart, chances_of, heard, one_below_another
 from reticent.guard.rules import PublicState
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Bound, Knowledge
 from reticent.problem.enforcement import Promise
+from reticent.problem.monitoring import Monitoring
 from reticent.problem.task import Task
-
-
-class ImpossibleReading(InputError):  # noqa: N818  (what it is says it)
-    """A reading that has probability zero under the model and the belief so far: the model does not fit."""
-
-
-@dataclass(frozen=True)
-class Surprise:
-    """How unlikely what was sent was: -ln p(symbol), and mean and variance of that under the model, in nats."""
-
-    nats: float
-    mean: float
-    variance: float
-
-
-@dataclass(frozen=True, eq=False)
-class Sent:
-    """What leaves: an index into `Runtime.symbols`, and how surprising it is.
-
-    `chances` [Z] is the public rule as far as this symbol goes: of each reading the chance of being sent as it; None
-    where readings are sent as they are.
-    """
-
-    symbol: int
-    surprise: Surprise
-    chances: np.ndarray | None
-
 
 # How far from one a belief that was added up over many releases may sum.
 WHOLE = 1e-6
 
 
-class Runtime:
-    """The policy of one file, and the process it acts in.
-
-    `digest` is the SHA-256 of the file; `symbols` names what can be sent: the readings, then the merged symbols.
-    """
+class Runtime(Emitter):
+    """The policy of one file, and the process it acts in. `digest` is the SHA-256 of the file."""
 
     task: Task
     digest: str
-    sensors: tuple[str, ...]
-    symbols: tuple[str, ...]
     bound: Bound
 
     def __init__(self, file: PolicyFile, digest: str) -> None:
@@ -74,31 +42,25 @@ class Runtime:
         self.policy = chooser_of(file)
         self.rules = self.policy.rules
         self._decisions = Decisions(self.policy)
-        self.bound, self.sensors = self.task.bound, self.task.model.sensors
-        self.symbols = (*self.task.model.symbols, *self.rules.enforcement.merged_symbols(self.task.model.useful))
-        self._start = self.rules.start
+        self.bound = self.task.bound
         # What holds by construction, what statistically, and what not at all.
         self.promise = three_parts(self.task.promised, Claim.made_with(file.provenance))
-        # q(z | a, s, u), reading by reading: [A Z S U].
-        self._likelihoods = np.ascontiguousarray(np.moveaxis(self.rules.channel, -1, 1))
+        self._start = self.rules.start
+        super().__init__(self.task.model, self.rules.enforcement)
 
     @classmethod
     def load(cls, path: str | Path, allow_unbounded: bool = False) -> "Runtime":
         """The policy of this file, if its bound holds by construction; one without a bound only where allowed."""
-        digest = _digest(path)
-        file = PolicyFile.load(path)
-        if _digest(path) != digest:
-            raise InputError(f"The policy file {str(path)!r} was replaced while it was read. Start again.")
-        _check(file, allow_unbounded)
+        file, digest = file_and_digest(path)
+        check_promise(file.task, allow_unbounded)
         return cls(file, digest)
 
     def first(self) -> Standing:
         """Where every subject starts: the prior, nothing spent."""
         return Standing(self._start, 0.0, 0, 0)
 
-    def own(self, standing: Knowledge) -> np.ndarray:
-        """What the provider with the model believes, [... S U]."""
-        return standing.belief[..., : len(self.rules.prior), :]
+    def own(self, known: Knowledge) -> np.ndarray:
+        return known.belief[..., : len(self.rules.prior), :]
 
     def could_be(self, standing: Standing) -> bool:
         """Whether these are beliefs over the model's secrets and useful values at all."""
@@ -136,48 +98,19 @@ class Runtime:
 
     def release(self, standing: Standing, decision: Decision, reading: int, rng: Draws) -> tuple[Sent, Standing]:
         """What is sent in place of this reading, and what the provider knows then."""
-        sensor, kernel = decision.sensor, decision.kernel
-        if sensor is None:
+        if decision.sensor is None:
             raise InputError("The decision is to stop: no reading is released.")
-        readings = len(self.task.model.symbols)
-        if not 0 <= reading < readings:
-            raise InputError(f"There is no reading {reading}: the model has {readings}.")
-        symbol = reading
-        if kernel is not None:
-            if not np.vdot(self._likelihoods[sensor, reading], self.own(standing)) > 0:
-                raise self._impossible(sensor, reading)
-            option = _draw(kernel[:, reading].tolist(), rng)
-            symbol = reading if option == 0 else readings + option - 1
-        chances = self._chances(kernel, symbol)
-        belief = self.heard(standing, sensor, symbol, chances)
+        sent = self.sent(standing, decision.sensor, decision.kernel, reading, rng)
+        belief = self.heard(standing, decision.sensor, sent.symbol, sent.chances)
         after = Standing(belief, standing.spent_bits + decision.bits, standing.session, standing.step + 1)
         self._check_kept(after)
-        return Sent(symbol, self._surprise(standing, decision, symbol), chances), after
+        return sent, after
 
-    def heard(self, standing: Standing, sensor: int, symbol: int, chances: np.ndarray | None) -> np.ndarray:
-        """The belief once this sensor has sent this symbol, by Bayes. `chances`: as in `Sent`.
-
-        Only sums of what is not negative: on any processor the same but for the last digits. The program that finds
-        the rule is not like that, so whoever follows takes the rule that was in force.
-        """
-        likelihoods = self._likelihoods[sensor]
-        if symbol < len(likelihoods):
-            # The chance of being sent as it is cancels, but must not be zero.
-            possible, likelihood = chances is None or chances[symbol] > 0, likelihoods[symbol]
-        else:
-            assert chances is not None
-            possible, likelihood = True, np.tensordot(chances, likelihoods, 1)
-        belief, has_mass = update(self.own(standing), likelihood)
-        if not (possible and has_mass):
-            raise self._impossible(sensor, symbol)
-        return belief if self.rules.panel is None else self._heard_by_all(standing, sensor, symbol, chances, belief)
-
-    def _heard_by_all(
-        self, standing: Standing, sensor: int, symbol: int, chances: np.ndarray | None, own: np.ndarray
-    ) -> np.ndarray:
-        """The beliefs of all providers, given that of the model's."""
-        panel, (_, *others) = self.rules.panel, apart(standing.belief, len(self.rules.prior))
-        assert panel is not None
+    def heard(self, known: Knowledge, sensor: int, symbol: int, chances: np.ndarray | None) -> np.ndarray:
+        own, panel = super().heard(known, sensor, symbol, chances), self.rules.panel
+        if panel is None:
+            return own
+        _, *others = apart(known.belief, len(self.rules.prior))
         told = chances_of(self.rules.channel, None, sensor, symbol) if chances is None else chances
         beliefs, possible = heard(panel, np.stack(others), sensor, told)
         if not possible.all():
@@ -228,36 +161,19 @@ class Runtime:
         """The decision that this sensor speaks, whoever made it."""
         return self._decisions.chosen(public, sensor)
 
-    def _chances(self, kernel: np.ndarray | None, symbol: int) -> np.ndarray | None:
-        """Of each reading the chance of being sent as this symbol."""
-        if kernel is None:
-            return None
-        readings = kernel.shape[1]
-        if symbol >= readings:
-            return kernel[1 + symbol - readings]
-        alone = np.zeros(readings)
-        alone[symbol] = kernel[0, symbol]
-        return alone
-
-    def _surprise(self, standing: Standing, decision: Decision, symbol: int) -> Surprise:
-        law = (self._likelihoods[decision.sensor] * self.own(standing)).sum((1, 2))
-        if decision.kernel is not None:
-            law = np.concatenate([law * decision.kernel[0], np.dot(decision.kernel[1:], law)])
-        logarithms = np.log(np.maximum(law, np.finfo(float).tiny))
-        weighted = law * logarithms
-        mean = -float(np.add.reduce(weighted))
-        return Surprise(-float(logarithms[symbol]), mean, max(float(np.dot(weighted, logarithms)) - mean * mean, 0.0))
-
     def _check_kept(self, standing: Standing) -> None:
         """Nothing leaves that crosses the bound: only a decision that was made for another standing could."""
         if self.over(standing):
             raise InputError("This decision was not made for this standing: what it would send crosses the bound.")
 
-    def _impossible(self, sensor: int, symbol: int) -> ImpossibleReading:
-        return ImpossibleReading(
-            f"Sensor {self.sensors[sensor]!r} gave {self.symbols[symbol]!r}, which has probability zero under the "
-            "model and the belief so far: the model does not fit this sensor."
-        )
+
+def file_and_digest(path: str | Path) -> tuple[PolicyFile, str]:
+    """A policy file, and its SHA-256."""
+    digest = _digest(path)
+    file = PolicyFile.load(path)
+    if _digest(path) != digest:
+        raise InputError(f"The policy file {str(path)!r} was replaced while it was read. Start again.")
+    return file, digest
 
 
 def _digest(path: str | Path) -> str:
@@ -268,9 +184,9 @@ def _digest(path: str | Path) -> str:
         return ""
 
 
-def _check(file: PolicyFile, allow_unbounded: bool) -> None:
+def check_promise(task: Task | Monitoring, allow_unbounded: bool) -> None:
     """Refuse a policy under which a release could cross the bound, and kinds that do not release readings."""
-    task, name = file.task, file.task.enforcement.name
+    name = task.enforcement.name
     if not task.enforcement.releases:
         raise InputError(f"This policy sends an answer in place of readings, which the gateway cannot do. {_how(task)}")
     unbounded = task.bound.number is None
@@ -283,18 +199,8 @@ def _check(file: PolicyFile, allow_unbounded: bool) -> None:
         )
 
 
-def _how(task: Task) -> str:
+def _how(task: Task | Monitoring) -> str:
     """How to train a policy whose bound holds."""
     if task.bound.unit == "bits":
         return "Train one with --information BITS --enforce mask, whose bound holds by construction."
     return "Train one with --confidence L --enforce coarsen (or withhold), whose bound holds by construction."
-
-
-def _draw(chances: list[float], rng: Draws) -> int:
-    """An index, drawn by its chance: never one whose chance is zero."""
-    left = rng.random()
-    for index, chance in enumerate(chances):
-        left -= chance
-        if left < 0:
-            return index
-    return chances.index(max(chances))

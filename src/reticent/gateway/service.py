@@ -22,6 +22,9 @@ from reticent.gateway.events import Event, Events
 from reticent.gateway.guards import STOPPED, Kind, PolicyFileGuard, Troubles, clock_trouble
 from reticent.gateway.ledger import Ledger, LedgerTrouble
 from reticent.gateway.messages import Message, Outgoing, Reason, Refused
+from reticent.gateway.moving_runtime import MovingRuntime
+from reticent.gateway.moving_turns import AnyTurns
+from reticent.gateway.moving_view import MovingView
 from reticent.gateway.outbox import Outbox
 from reticent.gateway.outcomes import Outcome, OutcomeCounters
 from reticent.gateway.pause import Pause
@@ -29,7 +32,7 @@ from reticent.gateway.readings import Encoder
 from reticent.gateway.restorer import Restorer
 from reticent.gateway.runtime import Runtime
 from reticent.gateway.settings import Settings
-from reticent.gateway.subjects import Subjects
+from reticent.gateway.subjects import Subjects, SubjectState
 from reticent.gateway.turns import Turns
 from reticent.gateway.view import SHOWN_SUBJECTS, View
 from reticent.gateway.writer import BatchWriter
@@ -54,7 +57,7 @@ class Gateway:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: Runtime | MovingRuntime,
         ledger: Ledger,
         settings: Settings,
         clock: Callable[[], float] = time.time,
@@ -73,13 +76,26 @@ class Gateway:
         self._policy_file = PolicyFileGuard(settings.policy, runtime.digest)
         self._pause = Pause(ledger, self._troubles)
         self._subjects = Subjects(settings.subjects)
-        self._decider = self._new_decider(ledger, Turns(runtime, settings.rest, settings.drift_check, rng))
+        self._decider = self._new_decider(ledger, self._new_turns(rng))
         self._writer = BatchWriter(ledger, self._subjects, self._troubles, clock())
         self._outbox = Outbox(ledger, self._events, self.counters)
-        self._view = View(runtime)
+        self._view = self._new_view()
         self._turned = time.monotonic()
 
-    def _new_decider(self, ledger: Ledger, turns: Turns) -> Decider:
+    def _new_turns(self, rng: Callable[[], Draws]) -> AnyTurns:
+        """The transitions of a subject; of one whose secret moves there are others (`moving_service`)."""
+        assert isinstance(self.runtime, Runtime)
+        return Turns(self.runtime, self.settings.rest, self.settings.drift_check, rng)
+
+    def _new_view(self) -> View | MovingView:
+        assert isinstance(self.runtime, Runtime)
+        return View(self.runtime)
+
+    def _census(self, states: Sequence[SubjectState]) -> Census:
+        assert isinstance(self.runtime, Runtime)
+        return census(self.runtime, states)
+
+    def _new_decider(self, ledger: Ledger, turns: AnyTurns) -> Decider:
         return Decider(
             ledger,
             self.settings,
@@ -223,7 +239,7 @@ class Gateway:
         """Counts, troubles and a census of the subjects in memory."""
         with self._lock:
             states = [known.state for known in self._subjects.known() if known.state]
-            return Status(dict(self.counters), self._troubles.kinds, census(self.runtime, states), len(self._outbox))
+            return Status(dict(self.counters), self._troubles.kinds, self._census(states), len(self._outbox))
 
     def look(self, subject: str) -> dict[str, Any] | None:
         """What the provider knows of a subject, as in the list of `snapshot`, if it is in memory."""

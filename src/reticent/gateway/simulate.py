@@ -81,6 +81,37 @@ class Drawn(Source):
         return (np.cumsum(laws, axis=1) < self._rng.random(len(laws))[:, None]).sum(1).clip(max=laws.shape[1] - 1)
 
 
+class Lived(Source):
+    """Readings of people whose hidden pair moves by the model's chain, from one time step to the next."""
+
+    def __init__(self, model: Model, subjects: Sequence[str], seed: int | None = 0) -> None:
+        self._model, self._subjects = model, list(subjects)
+        self._rng = np.random.default_rng(seed)
+        self._up_to = np.cumsum(model.channel, axis=-1).reshape(len(model.sensors), -1, len(model.symbols))
+        self._moves = np.cumsum(model.dynamics.reshape(model.prior.size, -1), axis=1)
+        self._pair = self._drawn(np.tile(np.cumsum(model.prior), (len(self._subjects), 1)))
+
+    @property
+    def pair(self) -> np.ndarray:
+        """Secret * U + useful of each subject, after the last time step."""
+        return self._pair
+
+    def begin(self) -> bool:
+        return True
+
+    def moment(self) -> Iterator[Message]:
+        codes = self._drawn(self._up_to[:, self._pair])
+        for who, subject in enumerate(self._subjects):
+            for sensor, name in enumerate(self._model.sensors):
+                yield Message(subject, name, symbol=self._model.symbols[codes[sensor, who]])
+        self._pair = self._drawn(self._moves[self._pair])
+
+    def _drawn(self, up_to: np.ndarray) -> np.ndarray:
+        """An index by each cumulative distribution along the last axis."""
+        drawn = (up_to < self._rng.random(up_to.shape[:-1])[..., None] * up_to[..., -1:]).sum(-1)
+        return np.minimum(drawn, up_to.shape[-1] - 1)
+
+
 class Recorded(Source):
     """Readings replayed from recordings: each person's streams one after the other, in the model's features."""
 

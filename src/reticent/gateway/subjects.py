@@ -3,8 +3,9 @@
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from reticent.gateway.decisions import Decision, Standing
+from reticent.gateway.decisions import Decision
 from reticent.gateway.drift import Tally
 from reticent.gateway.holds import AHEAD_SECONDS, sentence_of
 from reticent.gateway.messages import Message
@@ -18,13 +19,14 @@ REMEMBERED_IDS = 16
 class SubjectState:
     """The state of a subject. All of it but `measured` follows from what was sent, and from the clock.
 
+    `standing` is a `Standing`, or a `MovingStanding` where the secret moves.
     `entries` is how many of its entries are in the ledger; `hash`, `time` and `measured` are of the newest one.
     `decision` waits for a reading of the sensor it asks; None while the subject rests, and before one was made.
     `exhausted`: nothing is left to say, so there will be no decision any more. `held`: why nothing more is released, as
     stored in the ledger. `unusable`: why nothing can be released from this newest entry with this policy.
     """
 
-    standing: Standing
+    standing: Any
     entries: int = 0
     hash: str = ""
     time: float = 0.0

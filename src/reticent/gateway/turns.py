@@ -14,9 +14,10 @@ from reticent.errors import InputError
 from reticent.gateway.decisions import Decision, Standing
 from reticent.gateway.draws import Draws
 from reticent.gateway.drift import Tally
+from reticent.gateway.emitter import Sent
 from reticent.gateway.entry import STOP, Entry
 from reticent.gateway.holds import DRIFTED, STARTS_ANEW
-from reticent.gateway.runtime import Runtime, Sent
+from reticent.gateway.runtime import Runtime
 from reticent.gateway.standing import standing_of
 from reticent.gateway.subjects import SubjectState
 

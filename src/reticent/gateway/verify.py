@@ -7,11 +7,12 @@ The rule by which something was sent is taken from the entry, and not computed a
 finds it turns the last digit, in which processors differ, into the second.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from reticent.gateway.entry import Entry
+from reticent.gateway.entry import STEPS, Entry
 from reticent.gateway.ledger import NO_HEAD, Head, Ledger, LedgerTrouble
 from reticent.gateway.standing import standing_of
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from reticent.gateway.decisions import Standing
+    from reticent.gateway.moving_runtime import MovingRuntime
+    from reticent.gateway.moving_verify import Followed
     from reticent.gateway.runtime import Runtime
 
 # Of the same sums on two machines.
@@ -68,7 +71,9 @@ class _NotSo(Exception):  # noqa: N818  (ends the look, is never seen outside)
     """A sentence on what is not as it must be."""
 
 
-def verify(ledger: Ledger, runtime: "Runtime | None" = None, heads: Mapping[str, Head] | None = None) -> Verdict:
+def verify(
+    ledger: Ledger, runtime: "Runtime | MovingRuntime | None" = None, heads: Mapping[str, Head] | None = None
+) -> Verdict:
     """Look at everything, up to the first fault.
 
     With a runtime beliefs, bits and the bound are checked too; with the heads of an earlier export (number and hash of
@@ -91,16 +96,16 @@ def verify(ledger: Ledger, runtime: "Runtime | None" = None, heads: Mapping[str,
     return Verdict(*found, fault, seen.clocks_set_back)
 
 
-def _verify_subject(ledger: Ledger, subject: str, runtime: "Runtime | None", head: Head, seen: _Seen) -> None:
-    before: Entry | None = None
+def _verify_subject(
+    ledger: Ledger, subject: str, runtime: "Runtime | MovingRuntime | None", head: Head, seen: _Seen
+) -> None:
+    before, check = None, _checks(runtime)
     for entry in ledger.entries(subject):
         seen.place = subject, entry.number
         _check_continues(before, entry)
         if entry.number == head[0] and entry.hash != head[1]:
             raise _NotSo("is not what the export holds: the ledger was rewritten.")
-        if runtime is not None:
-            _check_follows(runtime, before, entry)
-            _check_bound(runtime, entry)
+        check(before, entry)
         seen.add(entry)
         seen.clocks_set_back += before is not None and _sets_back(before, entry)
         before = entry
@@ -109,19 +114,63 @@ def _verify_subject(ledger: Ledger, subject: str, runtime: "Runtime | None", hea
         raise _NotSo(f"and all after it are gone: the export goes on to entry {head[0]}.")
 
 
+def _checks(runtime: "Runtime | MovingRuntime | None") -> Callable[[Entry | None, Entry], None]:
+    """What is checked of each entry of one subject, beside that it continues the chain."""
+    if runtime is None:
+        return _check_place
+    from reticent.gateway.moving_runtime import MovingRuntime
+
+    if isinstance(runtime, MovingRuntime):
+        return partial(_check_moves, _followed(runtime))
+
+    def check(before: Entry | None, entry: Entry) -> None:
+        _check_session(before, entry)
+        _check_follows(runtime, before, entry)
+        _check_bound(runtime, entry)
+
+    return check
+
+
+def _followed(runtime: "MovingRuntime") -> "Followed":
+    from reticent.gateway.moving_verify import Followed
+
+    return Followed(runtime)
+
+
+def _check_moves(followed: "Followed", before: Entry | None, entry: Entry) -> None:
+    """Of a subject whose secret moves everything is followed from its first entry on."""
+    if (wrong := followed.follow(before, entry)) is not None:
+        raise _NotSo(wrong)
+
+
 def _check_continues(before: Entry | None, entry: Entry) -> None:
-    """Next number, hash of the one before, time not going back, next step or next session."""
+    """Next number, hash of the one before, time not going back."""
     expected = 0 if before is None else before.number + 1
     if entry.number != expected:
         raise _NotSo(f"comes where entry {expected} should: entries are missing.")
     if entry.before != ("" if before is None else before.hash):
         raise _NotSo("does not hold the hash of the entry before it: the chain is broken.")
     if before is not None and _sets_back(before, entry):
-        return _check_ends_session(before, entry)
+        return
     if before is not None and entry.time < before.time:
         raise _NotSo("is older than the entry before it.")
     if before is not None and not _later(before, entry):
         raise _NotSo("sends a reading that is not newer than the one before it: perhaps the same one twice.")
+
+
+def _check_place(before: Entry | None, entry: Entry) -> None:
+    """Without a policy: the next step or session or, where time has steps, any later step."""
+    if STEPS not in entry.policy:
+        return _check_session(before, entry)
+    later = entry.step == 0 if before is None else entry.step > before.step or before.symbol is None
+    if not (later and (before.session if before else 0) <= entry.session <= entry.step):
+        raise _NotSo(f"is of step {entry.step}, with steps open since {entry.session}, which cannot follow.")
+
+
+def _check_session(before: Entry | None, entry: Entry) -> None:
+    """Next step or next session."""
+    if before is not None and _sets_back(before, entry):
+        return _check_ends_session(before, entry)
     started = 0 if before is None else before.session + 1
     goes_on = before is not None and before.symbol is not None and entry.session == before.session
     step = before.step + 1 if before is not None and goes_on else 0

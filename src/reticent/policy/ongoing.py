@@ -5,10 +5,8 @@
 
 import jax.numpy as jnp
 
-from reticent.belief.bayes import secret_marginal, useful_marginal
-from reticent.guard.long_run import long_run_value
 from reticent.guard.ongoing import OngoingState
-from reticent.policy.ongoing_features import step_costs
+from reticent.policy.ongoing_features import long_run_costs, step_costs
 from reticent.policy.policy import Policy
 from reticent.process.ongoing import OngoingProcess
 from reticent.types import Index, PRNGKey, Scalar
@@ -62,11 +60,7 @@ class LongRunLookahead(Policy):
 
     def act(self, key: PRNGKey, public: OngoingState) -> Index:
         del key
-        prospect, price = self.process.prospect(public), self.process.objective.error_penalty
-        after = long_run_value(self.omega, self.kappa, prospect.secret, prospect.useful).sum(1)
-        now = secret_marginal(public.belief)[:, None], useful_marginal(public.belief)[:, None]
-        value = jnp.append(after, long_run_value(self.omega, self.kappa, *now))
-        costs = step_costs(self.process, public) + price * value
+        costs = long_run_costs(self.process, public, self.omega, self.kappa)
         return jnp.argmin(jnp.where(public.allowed, costs, jnp.inf))
 
 

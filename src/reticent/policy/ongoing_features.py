@@ -4,6 +4,8 @@ from typing import Any
 
 from jaxtyping import Float
 
+from reticent.belief.bayes import secret_marginal, useful_marginal
+from reticent.guard.long_run import long_run_value
 from reticent.guard.ongoing import OngoingRules, OngoingState
 from reticent.policy.features import as_32_bits, describe
 from reticent.policy.settings import GAIN_SCALE, LEAST_BELIEF, LOG_SCALE, Inputs, seen
@@ -27,6 +29,15 @@ def gains(rules: OngoingRules, public: OngoingState) -> PerSensor:
     """By how much less than silence this step costs if each sensor speaks."""
     costs = step_costs(rules, public)
     return costs[-1:] - costs[:-1]
+
+
+def long_run_costs(rules: OngoingRules, public: OngoingState, omega: Any, kappa: Any) -> Float[Any, " A_plus_silence"]:
+    """What this step costs on average, and the value for the long run after it: see `reticent.guard.long_run`."""
+    prospect = rules.prospect(public)
+    after = long_run_value(omega, kappa, prospect.secret, prospect.useful).sum(1)
+    now = secret_marginal(public.belief)[:, None], useful_marginal(public.belief)[:, None]
+    value = after.__array_namespace__().concatenate([after, long_run_value(omega, kappa, *now)])
+    return step_costs(rules, public) + rules.objective.error_penalty * value
 
 
 def ongoing_features(rules: OngoingRules, inputs: Inputs, public: OngoingState) -> Float[Any, " F"]:
