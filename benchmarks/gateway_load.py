@@ -25,7 +25,6 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from benchmarks.catalogue import Measured
-from reticent.gateway.mqtt import AT_ONCE
 from reticent.gateway.simulate import Drawn, line
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Confidence, Information
@@ -39,6 +38,8 @@ SUBJECTS, SECONDS = 2000, 400.0
 STEADY_PER_SECOND, STEADY_SECONDS = 40, 30.0
 # What counts as an hour's worth of traffic: each sensor of each subject speaks so often.
 SECONDS_BETWEEN_READINGS = 20
+# Messages are small: held back until the one before is acknowledged, each would wait for the peer's delay.
+AT_ONCE = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 # A subject that has not answered for so long will not: somebody else speaks in its place.
 SILENT_SECONDS = 30.0
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
