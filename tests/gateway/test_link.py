@@ -21,7 +21,7 @@ class Wire(asyncio.WriteTransport):
         self._incoming, self.packets, self.closed = Incoming(), [], False
 
     def write(self, data) -> None:
-        self.packets += self._incoming.take(data)
+        self.packets += self._incoming.take(bytes(data))
 
     def close(self) -> None:
         self.closed = True

@@ -183,7 +183,7 @@ class SlowLink(Link):
         self.left, self.deaf = lets_through, deaf
         self.through, self.under_way, self.most_under_way = [], 0, 0
 
-    def publish(self, topic, payload, qos):
+    def publish(self, topic, payload, qos=0, retain=False):
         return asyncio.ensure_future(self._published(topic, payload))
 
     async def _published(self, topic, payload) -> None:

@@ -83,7 +83,7 @@ class Link(asyncio.Protocol):
         """A future and the number of its packet; done at once where none is answered, or the broker is gone."""
         future, number = asyncio.get_running_loop().create_future(), 0
         if self._lost is not None:
-            future.set_exception(BrokerTrouble(self._lost))
+            _fail(future, self._lost)
         elif not answered:
             future.set_result(None)
         else:
@@ -182,11 +182,15 @@ class Link(asyncio.Protocol):
         self._lost = why
         for future in (self._opened, *self._answers.values()):
             if not future.done():
-                future.set_exception(BrokerTrouble(why))
-                # It need not be asked for.
-                future.exception()
+                _fail(future, why)
         self._transport.abort() if why == SILENT else self._transport.close()
         self._woken()
+
+
+def _fail(future: asyncio.Future[Any], why: str) -> None:
+    """End it with trouble, for which nobody need ask."""
+    future.set_exception(BrokerTrouble(why))
+    future.exception()
 
 
 @contextlib.asynccontextmanager

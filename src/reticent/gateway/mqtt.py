@@ -128,17 +128,17 @@ class MqttService:
         self._home = HomeAssistant(gateway, f"{broker.out_topic}-state") if home_assistant else None
         # The ledger belongs to one thread.
         self._worker = ThreadPoolExecutor(1, "gateway")
-        self._inbox = Inbox(LARGEST_QUEUE)
+        self._inbox, self._share = Inbox(LARGEST_QUEUE), gateway.settings.share
         # Before connecting again: it grows until something gets through.
         self._wait = FIRST_WAIT
-        self._presence = f"{broker.out_topic}-gateway/{socket.gethostname()}"
+        self._presence = f"{broker.out_topic}-gateway/{socket.gethostname()}{self._share.ending}"
 
     async def serve(self, ended: Callable[[], bool]) -> None:
         """Until it is time to end, or the gateway is stopped; reconnects for as long as that takes."""
         try:
             while not self._over(ended):
                 try:
-                    link = Link(self._inbox.put, self._inbox.news.set)
+                    link = Link(self._heard, self._inbox.news.set)
                     # The broker publishes the will once it has lost the gateway.
                     async with self._broker.linked(link, Will(self._presence, OFFLINE)):
                         await self._subscribe(link)
@@ -154,6 +154,16 @@ class MqttService:
         finally:
             await self._in_worker(self._gateway.remember)
             self._worker.shutdown()
+
+    def _heard(self, message: Published) -> None:
+        """Every worker hears everything, and keeps its share."""
+        if self._share.holds(self._place(message)[0]):
+            self._inbox.put(message)
+
+    def _place(self, message: Published) -> tuple[str, str]:
+        """Subject and sensor, by the topic."""
+        subject, _, sensor = message.topic.removeprefix(self._broker.in_topic + "/").partition("/")
+        return subject, sensor
 
     def _over(self, ended: Callable[[], bool]) -> bool:
         return ended() or self._gateway.stopped
@@ -202,8 +212,7 @@ class MqttService:
         if raw.retain:
             # The broker kept it for whoever comes: nobody knows how old it is.
             raise Refused("retained", "a reading was published as retained")
-        subject, _, sensor = raw.topic.removeprefix(self._broker.in_topic + "/").partition("/")
-        return parse_payload(subject, sensor, raw.payload)
+        return parse_payload(*self._place(raw), raw.payload)
 
     async def _send(self, link: Link, sent: list[Outgoing]) -> None:
         """Publish in order, no more at once than may be under way, so that the last one has as long as the first."""

@@ -75,7 +75,7 @@ class Gateway:
         self._subjects = Subjects(settings.subjects)
         self._decider = self._new_decider(ledger, Turns(runtime, settings.rest, settings.drift_check, rng))
         self._writer = BatchWriter(ledger, self._subjects, self._troubles, clock())
-        self._outbox = Outbox(ledger, self._events, self.counters)
+        self._outbox = Outbox(ledger, self._events, self.counters, settings.share)
         self._view = View(runtime)
         self._turned = time.monotonic()
 

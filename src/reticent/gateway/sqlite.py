@@ -46,9 +46,12 @@ _log = logging.getLogger(__name__)
 
 
 class SqliteLedger(SqlLedger):
-    """A ledger in one file, with its -wal, -shm and .lock beside it."""
+    """A ledger in one file, with its -wal, -shm and .lock beside it.
 
-    def __init__(self, path: str | Path, read_only: bool = False, beside: bool = False) -> None:
+    `worker`: another process holds the lock, and has given this one subjects of its own.
+    """
+
+    def __init__(self, path: str | Path, read_only: bool = False, beside: bool = False, worker: bool = False) -> None:
         self._path = Path(path).absolute()
         self._lock: int | None = None
         self._connection: sqlite3.Connection | None = None
@@ -57,6 +60,8 @@ class SqliteLedger(SqlLedger):
             with self._explained():
                 if read_only or beside:
                     self._open_beside(read_only)
+                elif worker:
+                    self._begin({})
                 else:
                     self._open()
         except BaseException:
@@ -145,12 +150,16 @@ class SqliteLedger(SqlLedger):
         lock = self._take_lock()
         if not os.path.lexists(self._path):
             self._create(lock)
+        self._begin({self._beside(".lock"): _identity(os.fstat(lock))})
+        os.pwrite(lock, b"There is a ledger beside this file.\n", 0)
+
+    def _begin(self, opened: dict[Path, tuple[int, int]]) -> None:
+        """Connect to the file, and remember which files these are."""
         self._check_kind()
         self._check_one_name()
-        opened = {self._beside(".lock"): _identity(os.fstat(lock)), self._path: _identity(os.lstat(self._path))}
+        opened[self._path] = _identity(os.lstat(self._path))
         self._connection = connection = _connect(self._path, "mode=rw")
         self._check_version(connection)
-        os.pwrite(lock, b"There is a ledger beside this file.\n", 0)
         [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         if mode != "wal":
             raise LedgerTrouble(
