@@ -21,8 +21,8 @@ from reticent.gateway.standing import standing_of
 from reticent.gateway.subjects import SubjectState
 
 OTHER_POLICY = (
-    "The ledger holds this subject's belief under another policy file, which does not carry over. Start with that "
-    "policy file, or with a new ledger; "
+    "The ledger holds this subject's belief under another policy file. Carry it over by `reticent ledger migrate`, "
+    "start with that policy file, or with a new ledger; "
 ) + STARTS_ANEW
 
 STRANGE = (
