@@ -76,6 +76,8 @@ class Runtime:
         self.symbols = (*self.task.model.symbols, *self.rules.enforcement.merged_symbols(self.task.model.useful))
         # q(z | a, s, u), reading by reading: [A Z S U].
         self._likelihoods = np.ascontiguousarray(np.moveaxis(self.rules.channel, -1, 1))
+        # The same by pairs: [A Z X].
+        self._by_pair = self._likelihoods.reshape(*self._likelihoods.shape[:2], -1)
 
     @classmethod
     def load(cls, path: str | Path, allow_unbounded: bool = False) -> "Runtime":
@@ -206,7 +208,7 @@ class Runtime:
         return alone
 
     def _surprise(self, standing: Standing, decision: Decision, symbol: int) -> Surprise:
-        law = (self._likelihoods[decision.sensor] * standing.belief).sum((1, 2))
+        law = self._by_pair[decision.sensor] @ standing.belief.reshape(-1)
         if decision.kernel is not None:
             law = np.concatenate([law * decision.kernel[0], np.dot(decision.kernel[1:], law)])
         logarithms = np.log(np.maximum(law, np.finfo(float).tiny))

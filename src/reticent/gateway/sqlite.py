@@ -8,11 +8,12 @@ were opened.
 
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -70,8 +71,7 @@ class SqliteLedger(SqlLedger):
 
     def append(self, entries: Sequence[Entry]) -> list[bool]:
         with self._transaction("FULL") as connection:
-            found = {subject: _head(connection, subject) for subject in {entry.subject for entry in entries}}
-            heads = {subject: head for subject, head in found.items() if head is not None}
+            heads = _heads(connection, {entry.subject for entry in entries})
             verdicts = judged(entries, heads, lambda *key: _stored_hash(connection, *key))
             rows = [row_of(entry) for entry, verdict in zip(entries, verdicts, strict=True) if verdict is None]
             connection.executemany(INSERT, rows)
@@ -315,15 +315,20 @@ def _connect(path: Path, how: str) -> sqlite3.Connection:
     return connection
 
 
-def _head(connection: sqlite3.Connection, subject: str) -> Head | None:
-    query = "SELECT number, hash FROM entries WHERE subject = ? ORDER BY number DESC LIMIT 1"
-    row = connection.execute(query, (subject,)).fetchone()
-    if row is None:
-        return None
-    number, digest = row
-    if type(number) is not int or type(digest) is not str:
-        raise Damaged(subject, f"The newest entry of subject {subject!r} has lost its number or hash. {MEND}")
-    return Head(number, digest)
+HEADS = """
+SELECT entries.subject, entries.number, entries.hash FROM json_each(?) AS asked JOIN entries ON entries.rowid =
+(SELECT rowid FROM entries WHERE subject = asked.value ORDER BY number DESC LIMIT 1)
+"""
+
+
+def _heads(connection: sqlite3.Connection, subjects: Iterable[str]) -> dict[str, Head]:
+    """The newest entries of those of these subjects that have one."""
+    heads = {}
+    for subject, number, digest in connection.execute(HEADS, (json.dumps(list(subjects)),)):
+        if type(number) is not int or type(digest) is not str:
+            raise Damaged(subject, f"The newest entry of subject {subject!r} has lost its number or hash. {MEND}")
+        heads[subject] = Head(number, digest)
+    return heads
 
 
 def _stored_hash(connection: sqlite3.Connection, subject: str, number: int) -> str | None:
