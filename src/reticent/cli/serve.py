@@ -49,6 +49,8 @@ class Serve:
     """Subjects kept in memory; others are restored from the ledger."""
     workers: int = 1
     """Processes that share the subjects, each on a core of its own; needs --on mqtt."""
+    plain: bool = False
+    """For small devices: numpy only. Starts at once in little memory; decisions that merge readings take longer."""
     no_drift_check: bool = False
     """Keep releasing readings of subjects that the model does not fit."""
     page: Annotated[tuple[int, ...] | None, arg(metavar="[PORT]")] = None
@@ -84,6 +86,11 @@ class Serve:
         from reticent.gateway.systemd import Systemd
 
         self._check()
+        if self.plain:
+            from reticent.guard.program import PLAIN
+
+            # Read once the solver is first used, here and by workers.
+            os.environ[PLAIN] = "1"
         broker = self.mqtt.settings() if self.on == "mqtt" else None
         log_to_stderr(self.log_format, self.log_level)
         with self._gateway() as gateway, contextlib.ExitStack() as open_things:
