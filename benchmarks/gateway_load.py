@@ -34,9 +34,9 @@ from reticent.problem.model import Model
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
 
-SUBJECTS, SECONDS = 2000, 60.0
+SUBJECTS, SECONDS = 2000, 20.0
 # The steady part: a reading of every sensor of so many subjects per second.
-STEADY_PER_SECOND, STEADY_SECONDS = 40, 15.0
+STEADY_PER_SECOND, STEADY_SECONDS = 40, 8.0
 # A subject that has not answered for so long will not: somebody else speaks in its place.
 SILENT_SECONDS = 30.0
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")

@@ -120,6 +120,8 @@ class Serve:
             raise InputError(f"--workers must be at least 1; it is {self.workers}.")
         if self.workers > 1 and (self.on != "mqtt" or self.page is not None):
             raise InputError("--workers needs --on mqtt, and has no page: leave out --page, and look at --metrics.")
+        if self.workers > 1 and self.mqtt.share is not None:
+            raise InputError("--share divides readings, of which each worker must hear all: leave out --workers.")
         if self.workers > 1 and self.metrics == ():
             raise InputError("Say where the first worker's metrics are, such as --metrics 9470: the others follow.")
         for name, ports in (("page", self.page), ("metrics", self.metrics)):

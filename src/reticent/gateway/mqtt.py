@@ -39,7 +39,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Broker:
-    """Where the broker is, and how to talk to it. `ca`: a file with the authority that signed its certificate."""
+    """Where the broker is, and how to talk to it. `ca`: a file with the authority that signed its certificate.
+
+    `group`: gateways of one group share the readings, each of which the broker gives to one of them.
+    """
 
     host: str = "localhost"
     port: int = 1883
@@ -49,11 +52,14 @@ class Broker:
     ca: Path | None = None
     username: str | None = None
     password: str | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         for topic in (self.in_topic, self.out_topic):
             if not topic or not topic.isprintable() or set("+#") & set(topic) or "" in topic.split("/"):
                 raise InputError(f"{topic!r} is no topic to put names under: no + or #, no / at the ends.")
+        if self.group is not None and (not self.group.isprintable() or not self.group or set("+#/") & set(self.group)):
+            raise InputError(f"--share {self.group!r} is no name of a group: no + # or / in it.")
         if self.qos not in (0, 1, 2):
             raise InputError(f"--qos is 0, 1 or 2, not {self.qos}.")
         ours, theirs = self.in_topic + "/", self.out_topic + "/"
@@ -124,6 +130,8 @@ class MqttService:
         for sensor in gateway.runtime.sensors:
             if RESERVED & set(sensor):
                 raise InputError(f"Sensor {sensor!r} has one of / + # in its name, so no topic can name it: rename it.")
+        if broker.group is not None and not gateway.needs_time:
+            raise InputError("--share needs one ledger for all gateways, in PostgreSQL: --ledger postgresql://...")
         self._gateway, self._broker = gateway, broker
         self._home = HomeAssistant(gateway, f"{broker.out_topic}-state") if home_assistant else None
         # The ledger belongs to one thread.
@@ -175,7 +183,8 @@ class MqttService:
             await asyncio.sleep(min(seconds, IDLE_SECONDS))
 
     async def _subscribe(self, link: Link) -> None:
-        topic = f"{self._broker.in_topic}/+/+"
+        group = "" if self._broker.group is None else f"$share/{self._broker.group}/"
+        topic = f"{group}{self._broker.in_topic}/+/+"
         granted = await link.subscribe(topic, self._broker.qos)
         if any(code >= REFUSED for code in granted):
             raise BrokerTrouble(f"it does not let us subscribe to {topic}")

@@ -167,7 +167,11 @@ class Gateway:
             return sent
 
     def _handled(self, messages: Sequence[Message], batch: Batch) -> list[Outgoing]:
-        batch.held = self._pause.synchronise({message.subject for message in messages})
+        names = {message.subject for message in messages}
+        batch.held = self._pause.synchronise(names)
+        if self._ledger.shared:
+            # Another gateway may have had a subject's turn since.
+            self._subjects.doubt(names, self._ledger.heads(names))
         self._outbox.look_after_others()
         again = self._outbox.resend_due and self._troubles.all_but_ledger_right
         sent = self._outbox.resend(batch) if again else []

@@ -77,6 +77,11 @@ class SqliteLedger(SqlLedger):
             connection.executemany(INSERT, rows)
         return [verdict is not False for verdict in verdicts]
 
+    def heads(self, subjects: Iterable[str]) -> dict[str, Head]:
+        self._check_thread()
+        with self._explained():
+            return _heads(self._same_files(), subjects)
+
     def mark_delivered(self, entries: Sequence[Entry]) -> None:
         # If the machine fails before this reaches the disk, the entries are sent once more, which is harmless.
         with self._transaction("NORMAL") as connection:
