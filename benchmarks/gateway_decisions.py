@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.catalogue import Measured
+from reticent.guard.program import PLAIN
 
 LIMIT, LIMIT_BITS = 0.8, 1.0
 # The quickest of several runs: what the machine does besides is not the gateway's.
-RUNS = 5
+RUNS, PLAIN_STEPS = 5, 200
 
 
 def decisions() -> Measured:
@@ -24,6 +25,7 @@ def decisions() -> Measured:
             file.save(path)
             steps = 20_000 if enforce == "mask" else 1_000
             runs = [_run(path, steps) for _ in range(RUNS)]
+            plain = [_run(path, min(steps, PLAIN_STEPS), plain=True) for _ in range(RUNS)]
             best = min(runs, key=lambda run: run["p50"])
             usual = sorted(run["p50"] for run in runs)[RUNS // 2]
             least, chosen = min(run["p1"] for run in runs), min(run["deciding"] for run in runs)
@@ -39,6 +41,9 @@ def decisions() -> Measured:
                     "compiled_p50": _compiled(file),
                     "start_seconds": min(run["seconds"] for run in runs),
                     "megabytes": max(run["megabytes"] for run in runs),
+                    "plain_p50": min(run["p50"] for run in plain),
+                    "plain_start_seconds": min(run["seconds"] for run in plain),
+                    "plain_megabytes": max(run["megabytes"] for run in plain),
                 }
             )
     notes = [
@@ -46,7 +51,8 @@ def decisions() -> Measured:
         "a decision and its release: also what is sent, the new belief and information spent, the surprise. "
         f"Synthetic problem (3 sensors, 50 readings), one subject, the quickest of {RUNS} runs. The compiled "
         "policy takes one step at a time, dispatch included. p1 is near what an idle machine does. Start: imports, "
-        "numpy included, and loading the policy, but not the interpreter. Megabytes are resident at the end."
+        "numpy included, and loading the policy, but not the interpreter. Megabytes are resident at the end. Plain: "
+        "`reticent serve --plain`, without numba."
     ]
     return rows, notes
 
@@ -89,10 +95,10 @@ def _policies() -> list[tuple[str, str, Any]]:
     return found
 
 
-def _run(path: Path, steps: int) -> dict[str, float]:
+def _run(path: Path, steps: int, plain: bool = False) -> dict[str, float]:
     """One run in a process of its own, with one thread: products this small gain nothing from more."""
     words = [sys.executable, "-m", "benchmarks.gateway_decisions", str(path), str(steps)]
-    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **({PLAIN: "1"} if plain else {})}
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True, env=alone).stdout)
 
 

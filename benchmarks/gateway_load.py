@@ -1,10 +1,10 @@
-"""The gateway under load: `reticent serve --on mqtt` against a real broker on this machine.
+"""The gateway under load beside 0.4.0: `reticent serve --on mqtt` against a real broker on this machine, in turn.
 
-First a steady stream of readings, for the time from
-publishing a reading to hearing its release; then as many as the gateway takes, for decisions per second and memory,
-until an hour's worth of traffic was handled or the seconds are over.
+First a steady stream of readings, for the time from publishing a reading to hearing its release; then as many as the
+gateway takes, for decisions per second, CPU time and memory. One process, and two that share the subjects.
 """
 
+import asyncio
 import contextlib
 import json
 import os
@@ -13,19 +13,19 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import paho.mqtt.client as paho
-from paho.mqtt.enums import CallbackAPIVersion
 
+from benchmarks.beside import Version, both
 from benchmarks.catalogue import Measured
-from reticent.gateway.mqtt import AT_ONCE
+from reticent.gateway.link import Link
+from reticent.gateway.mqtt import Broker
+from reticent.gateway.packets import Published
 from reticent.gateway.simulate import Drawn, line
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Confidence, Information
@@ -34,11 +34,9 @@ from reticent.problem.model import Model
 from reticent.problem.synthetic import synthetic
 from reticent.problem.task import Task
 
-SUBJECTS, SECONDS = 2000, 400.0
+SUBJECTS, SECONDS = 2000, 20.0
 # The steady part: a reading of every sensor of so many subjects per second.
-STEADY_PER_SECOND, STEADY_SECONDS = 40, 30.0
-# What counts as an hour's worth of traffic: each sensor of each subject speaks so often.
-SECONDS_BETWEEN_READINGS = 20
+STEADY_PER_SECOND, STEADY_SECONDS = 40, 8.0
 # A subject that has not answered for so long will not: somebody else speaks in its place.
 SILENT_SECONDS = 30.0
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
@@ -47,65 +45,80 @@ TASKS = (
     Task(synthetic(), Information(1e6), enforcement=Mask(), horizon=10),
     Task(synthetic(), Confidence(0.8), enforcement=Coarsen(), horizon=10),
 )
+# The same in the words of 0.4.0.
+WRITE_THEN = (
+    "import sys; from pathlib import Path; from benchmarks.gateway_load import TASKS; "
+    "from tests.gateway.parts import write_policy; "
+    "write_policy(Path(sys.argv[1]), list(TASKS.values())[int(sys.argv[2])])"
+)
+WRITE_NOW = (
+    "import sys; from pathlib import Path; from benchmarks.gateway_load import TASKS, untrained; "
+    "untrained(Path(sys.argv[1]), TASKS[int(sys.argv[2])])"
+)
 WIDTH = 8
 
 
 def load() -> Measured:
-    """Both tasks, each on a gateway and a broker of its own."""
+    """Both tasks on both versions, each on a gateway and a broker of its own; and on two workers."""
     if MOSQUITTO is None:
         raise SystemExit("mosquitto, an MQTT broker, is not installed. Nothing was measured.")
     rows = []
-    for task in TASKS:
-        with tempfile.TemporaryDirectory() as folder:
-            found = measured(Path(folder), task, SUBJECTS, SECONDS)
-        worth = found.readings / len(task.model.sensors) / SUBJECTS * SECONDS_BETWEEN_READINGS
-        p50, p99 = 1000 * np.percentile(found.latencies, [50, 99])
-        rows.append(
-            {
-                "bound": task.bound.name,
-                "enforcement": task.enforcement.name,
-                "decisions_per_second": found.decided / found.busy_seconds,
-                "readings_per_second": found.readings / found.busy_seconds,
-                "latency_p50_milliseconds": p50,
-                "latency_p99_milliseconds": p99,
-                **{f"megabytes_quarter_{quarter}": each for quarter, each in enumerate(found.memory, 1)},
-                "minutes_of_traffic": worth / 60,
-                "minutes": found.busy_seconds / 60,
-            }
-        )
+    with both() as (then, now):
+        for index, task in enumerate(TASKS):
+            for version, workers in ((then, 1), (now, 1), (now, 2)):
+                with tempfile.TemporaryDirectory() as folder:
+                    found = measured(Path(folder), version, index, workers)
+                rows.append(_row(task, version, workers, found))
+    for row in rows:
+        [before] = [each for each in rows if each["version"] == "0.4.0" and each["bound"] == row["bound"]]
+        row["times_0.4.0"] = row["decisions_per_second"] / before["decisions_per_second"]
+        row["times_0.4.0_by_cpu"] = before["cpu_microseconds"] / row["cpu_microseconds"]
     notes = [
-        f"{SUBJECTS:,} subjects at a time on one gateway (an untrained actor; three sensors, fifty symbols), over MQTT "
-        "on loopback with mosquitto, QoS 1 for releases, an SQLite ledger synced to disk with every batch; beside the "
-        "load generator on the same cores.",
-        "Decisions are releases and stops, each on disk before it leaves. Latency is from publishing a reading to "
-        f"hearing its release, with readings of {STEADY_PER_SECOND} subjects a second. Decisions per second are with "
-        "every subject speaking again as soon as it is answered, and somebody new in its place after each session. "
-        f"Minutes of traffic: what was handled, at one reading per sensor every {SECONDS_BETWEEN_READINGS} s of every "
-        f"subject; it ends with an hour's worth, or after {SECONDS:.0f} s. Memory: resident, after each quarter of it.",
+        f"{SUBJECTS:,} subjects at a time (an untrained actor; three sensors, fifty symbols), over MQTT on loopback "
+        "with mosquitto, QoS 1 for releases, an SQLite ledger synced to disk with every batch. The load generator and "
+        "whatever else the machine does is on the same cores: CPU time compares versions better than the clock.",
+        "Decisions are releases and stops, each on disk before it leaves; CPU microseconds are those that all "
+        "processes of the gateway took for each. Latency is from publishing a reading to hearing its release, with "
+        f"readings of {STEADY_PER_SECOND} subjects a second; under load, with every subject speaking again as soon as "
+        "it is answered and somebody new in its place after each session. Memory: resident, of all processes.",
     ]
     return rows, notes
 
 
+def _row(task: Task, version: Version, workers: int, found: "Found") -> dict[str, Any]:
+    p50, p99 = 1000 * np.percentile(found.steady, [50, 99])
+    return {
+        "bound": task.bound.name,
+        "enforcement": task.enforcement.name,
+        "version": version.name,
+        "workers": workers,
+        "decisions_per_second": found.decided / found.seconds,
+        "cpu_microseconds": 1e6 * found.cpu_seconds / found.decided,
+        "latency_p50_milliseconds": p50,
+        "latency_p99_milliseconds": p99,
+        "under_load_p99_milliseconds": 1000 * float(np.percentile(found.busy, 99)),
+        "megabytes": found.megabytes,
+    }
+
+
 @dataclass
 class Found:
-    """What one run measured. Memory is the gateway's resident set, in MB, over time."""
+    """What one run measured: seconds of waiting, steadily and under load; and of the part under load the rest."""
 
-    latencies: list[float] = field(default_factory=list)
-    memory: list[float] = field(default_factory=list)
+    steady: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
     decided: int = 0
-    readings: int = 0
-    busy_seconds: float = 0.0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    megabytes: float = 0.0
 
 
-def measured(folder: Path, task: Task, subjects: int, seconds: float) -> Found:
+def measured(folder: Path, version: Version, task: int, workers: int) -> Found:
     """One gateway, first steadily, then as fast as it goes."""
-    policy = untrained(folder / "policy.safetensors", task)
-    found = Found()
-    with broker(folder) as port, serving(policy, port, subjects) as process:
-        load = Load(port, task.model, subjects, found)
-        with contextlib.closing(load):
-            load.steady(STEADY_SECONDS)
-            load.busy(seconds, lambda: found.memory.append(resident_mb(process.pid)))
+    policy, found = folder / "policy.safetensors", Found()
+    version.python("-c", WRITE_THEN if version.name == "0.4.0" else WRITE_NOW, str(policy), str(task))
+    with broker(folder) as port, serving(version, policy, port, workers) as gateway:
+        asyncio.run(Load(TASKS[task].model, found, gateway.pid).play(port))
     return found
 
 
@@ -150,62 +163,74 @@ def _listens(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def serving(policy: Path, port: int, subjects: int) -> Iterator[subprocess.Popen]:
+def serving(version: Version, policy: Path, port: int, workers: int) -> Iterator[subprocess.Popen]:
     words = [sys.executable, "-m", "reticent", "serve", str(policy), "--on", "mqtt", "--broker", f"127.0.0.1:{port}"]
+    words += ["--subjects", str(SUBJECTS)] + (["--workers", str(workers)] if workers > 1 else [])
+    place = {**os.environ, "PYTHONPATH": f"{version.folder / 'src'}"}
     with policy.with_name("gateway.log").open("wb") as log:
-        process = subprocess.Popen([*words, "--subjects", str(subjects)], stderr=log)
+        process = subprocess.Popen(words, stderr=log, env=place, cwd=version.folder)
         try:
             yield process
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
 
 
 class Load:
     """Sensors of many subjects, and the provider who hears what is released."""
 
-    def __init__(self, port: int, model: Model, subjects: int, found: Found) -> None:
-        self._found, self._names = found, [f"s{i}.0" for i in range(subjects)]
-        self._readings = self._drawn(model)
+    _link: Link
+
+    def __init__(self, model: Model, found: Found, gateway: int) -> None:
+        self._found, self._gateway = found, gateway
+        self._names = [f"s{i}.0" for i in range(SUBJECTS)]
+        # Some moments of one person, made beforehand, so that the generator takes little of the machine.
+        source = Drawn(model, ["anybody"], seed=0)
+        self._moments = [[(m.sensor, line(m, 0.0, with_place=False)) for m in source.moment()] for _ in range(500)]
+        self._spoken = 0
         self._asked_at: dict[str, float] = {}
-        self._keep_going, self._lock = False, threading.Lock()
-        self._client = paho.Client(CallbackAPIVersion.VERSION2)
-        self._client.max_inflight_messages_set(10_000)
-        self._client.on_message = self._hear
-        self._client.on_socket_open = lambda client, userdata, opened: cast(socket.socket, opened).setsockopt(*AT_ONCE)
-        self._client.connect("127.0.0.1", port)
-        self._client.subscribe("out/#", 0)
-        self._client.loop_start()
-        self._wait_until_served()
+        self._waits: list[float] = found.steady
+        self._answers = False
 
-    def close(self) -> None:
-        self._client.disconnect()
-        self._client.loop_stop()
+    async def play(self, port: int) -> None:
+        """The two parts, one after the other."""
+        async with Broker("127.0.0.1", port).linked(Link(self._hear, lambda: None)) as self._link:
+            await self._link.subscribe("out/#", 0)
+            await self._until_served()
+            await self._steadily()
+            await self._as_fast_as_it_goes()
 
-    def steady(self, seconds: float) -> None:
-        """So many subjects a second, one after the other: how long each waits."""
-        rng, end = np.random.default_rng(1), time.monotonic() + seconds
-        while time.monotonic() < end:
-            self._speak(self._names[rng.integers(len(self._names))])
-            time.sleep(1 / STEADY_PER_SECOND)
-        time.sleep(1)
+    async def _until_served(self) -> None:
+        end = time.monotonic() + 120
+        # With several workers, until each of them has answered.
+        while len(self._found.steady) < 50:
+            assert time.monotonic() < end, "the gateway does not answer"
+            for visit in range(10):
+                self._speak(f"first {time.monotonic()} {visit}.0")
+            await asyncio.sleep(0.5)
+        self._found.steady.clear()
         self._asked_at.clear()
 
-    def busy(self, seconds: float, at_quarter: Callable[[], None]) -> None:
-        """Everybody speaks again as soon as it was answered, until an hour's worth or the seconds are over."""
-        self._found.decided = self._found.readings = 0
-        hour = 3600 // SECONDS_BETWEEN_READINGS * len(self._names) * len(self._readings[0])
-        latencies = list(self._found.latencies)
-        self._keep_going, started = True, time.monotonic()
+    async def _steadily(self) -> None:
+        """So many subjects a second, one after the other: how long each waits."""
+        rng, end = np.random.default_rng(1), time.monotonic() + STEADY_SECONDS
+        while time.monotonic() < end:
+            self._speak(self._names[rng.integers(len(self._names))])
+            await asyncio.sleep(1 / STEADY_PER_SECOND)
+        await asyncio.sleep(1)
+        self._asked_at.clear()
+
+    async def _as_fast_as_it_goes(self) -> None:
+        """Everybody speaks again as soon as it was answered."""
+        found, self._answers, self._waits = self._found, True, self._found.busy
+        found.decided, started, cpu = 0, time.monotonic(), cpu_seconds(self._gateway)
         for name in self._names:
             self._speak(name)
-        for quarter in (0.25, 0.5, 0.75, 1.0):
-            while time.monotonic() < started + quarter * seconds and self._found.readings < quarter * hour:
-                time.sleep(0.2)
-                self._replace_silent()
-            at_quarter()
-        self._keep_going = False
-        self._found.busy_seconds, self._found.latencies = time.monotonic() - started, latencies
+        while time.monotonic() < started + SECONDS:
+            await asyncio.sleep(0.2)
+            self._replace_silent()
+        found.seconds, found.cpu_seconds = time.monotonic() - started, cpu_seconds(self._gateway) - cpu
+        found.megabytes = resident_mb(self._gateway)
 
     def _replace_silent(self) -> None:
         now = time.monotonic()
@@ -219,42 +244,40 @@ class Load:
         place, _, visit = name.partition(".")
         self._speak(f"{place}.{int(visit) + 1}")
 
-    def _drawn(self, model: Model) -> list[list[tuple[str, bytes]]]:
-        """Some moments of one person, made beforehand, so that the generator takes little of the machine."""
-        source = Drawn(model, ["anybody"], seed=0)
-        return [[(m.sensor, line(m, 0.0, with_place=False)) for m in source.moment()] for _ in range(500)]
-
     def _speak(self, name: str) -> None:
-        now = time.time()
-        with self._lock:
-            self._found.readings += len(self._readings[0])
-            moment = self._readings[self._found.readings % len(self._readings)]
+        self._spoken += 1
         self._asked_at[name] = time.monotonic()
-        for sensor, payload in moment:
-            stamped = payload.replace(b'"time": 0.0', b'"time": %.6f' % now)
-            self._client.publish(f"in/{name}/{sensor}", stamped, 0)
+        said = b'"time": %.6f' % time.time()
+        for sensor, payload in self._moments[self._spoken % len(self._moments)]:
+            self._link.publish(f"in/{name}/{sensor}", payload.replace(b'"time": 0.0', said))
 
-    def _hear(self, client: Any, userdata: Any, message: Any) -> None:
+    def _hear(self, message: Published) -> None:
         name = message.topic.removeprefix("out/")
         self._found.decided += 1
         asked = self._asked_at.get(name)
         if asked is None:
             return
         if json.loads(message.payload)["sensor"] == "stop":
-            return self._replace(name) if self._keep_going else None
-        self._found.latencies.append(time.monotonic() - asked)
-        return self._speak(name) if self._keep_going else None
+            if self._answers:
+                self._replace(name)
+            return
+        self._waits.append(time.monotonic() - asked)
+        if self._answers:
+            self._speak(name)
 
-    def _wait_until_served(self) -> None:
-        end = time.monotonic() + 60
-        while not self._found.latencies:
-            assert time.monotonic() < end, "the gateway does not answer"
-            self._speak("first.0")
-            time.sleep(0.5)
-        self._found.latencies.clear()
-        self._asked_at.clear()
+
+def _family(process: int) -> list[int]:
+    """The process and those that it started."""
+    return [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
 
 
 def resident_mb(process: int) -> float:
-    status = Path(f"/proc/{process}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    """Of all processes of a gateway."""
+    told = (Path(f"/proc/{each}/status").read_text() for each in _family(process))
+    return sum(int(status.partition("VmRSS:")[2].split()[0]) for status in told) / 1024
+
+
+def cpu_seconds(process: int) -> float:
+    """What all processes of a gateway have taken so far."""
+    told = (Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split() for each in _family(process))
+    return sum(int(fields[11]) + int(fields[12]) for fields in told) / os.sysconf("SC_CLK_TCK")

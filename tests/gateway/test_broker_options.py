@@ -1,6 +1,5 @@
 """How a broker is told: what cannot be right is refused with a sentence, and passwords stay unseen."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,13 +30,6 @@ from reticent.errors import InputError
 def test_options_are_checked(options, sentence):
     with pytest.raises(InputError, match=sentence):
         BrokerOptions(**options).settings()
-
-
-def test_without_the_extra_package_a_sentence_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "aiomqtt", None)
-    monkeypatch.delitem(sys.modules, "reticent.gateway.mqtt")
-    with pytest.raises(InputError, match=r"pip install 'reticent\[mqtt\]'"):
-        BrokerOptions().settings()
 
 
 def test_where_the_broker_is():

@@ -7,17 +7,17 @@ import sys
 import time
 from collections import defaultdict
 from contextlib import closing, suppress
-from typing import Any, cast
 
-import aiomqtt
 import pytest
 
 from reticent.cli.broker import BrokerOptions
 from reticent.cli.simulate import PaceOptions, Simulate
 from reticent.errors import InputError
 from reticent.gateway import mqtt
+from reticent.gateway.link import BrokerTrouble, Link
 from reticent.gateway.messages import LONGEST_MESSAGE
 from reticent.gateway.mqtt import Broker, Inbox, MqttService
+from reticent.gateway.packets import Published
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.problem.bound import Information
 from reticent.problem.model import Model
@@ -163,11 +163,11 @@ def test_pausing_holds_back_and_stopping_ends(tmp_path, mosquitto):
 def test_the_queue_is_bounded_and_what_does_not_fit_is_counted(tmp_path, mosquitto):
     inbox = Inbox(2)
     for _ in range(5):
-        inbox.put_nowait(aiomqtt.Message("in/ada/a0", b"", 0, False, 0, None))
-    assert inbox.qsize() == 2
-    inbox.get_nowait()
-    inbox.put_nowait(aiomqtt.Message("in/ada/a0", b"x" * (LONGEST_MESSAGE + 1), 0, False, 0, None))
-    assert inbox.qsize() == 1
+        inbox.put(Published("in/ada/a0", b"", 0, False, 0))
+    assert len(inbox) == 2
+    assert len(inbox.empty_out(1)) == 1
+    inbox.put(Published("in/ada/a0", b"x" * (LONGEST_MESSAGE + 1), 0, False, 0))
+    assert len(inbox) == 1
     assert inbox.dropped == {"overflow": 3, "oversized": 1}
     with running(tmp_path, mosquitto) as (service, outside):
         service.service._inbox.dropped["overflow"] = 7
@@ -176,20 +176,23 @@ def test_the_queue_is_bounded_and_what_does_not_fit_is_counted(tmp_path, mosquit
         assert service.gateway.counters["overflow"] == 7
 
 
-class SlowLink:
-    """A client whose link lets a few messages through, then none until it is connected anew; on one topic none."""
+class SlowLink(Link):
+    """A link that lets a few messages through, then none until it is connected anew; on one topic none."""
 
     def __init__(self, lets_through: int, deaf: str = "") -> None:
         self.left, self.deaf = lets_through, deaf
         self.through, self.under_way, self.most_under_way = [], 0, 0
 
-    async def publish(self, topic, payload, qos) -> None:
+    def publish(self, topic, payload, qos=0, retain=False):
+        return asyncio.ensure_future(self._published(topic, payload))
+
+    async def _published(self, topic, payload) -> None:
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(0)
         self.under_way -= 1
         if self.left == 0 or topic == self.deaf:
-            raise aiomqtt.MqttError("Operation timed out")
+            raise BrokerTrouble("it does not answer")
         self.left -= 1
         self.through.append((topic, payload))
 
@@ -201,8 +204,8 @@ def test_a_link_that_breaks_again_and_again_still_gets_everything_through(tmp_pa
     service, through, waits = MqttService(place.gateway, Broker()), [], []
     service._in_worker = at_once
     for _ in range(5):
-        link, service._wait = cast(Any, SlowLink(7)), 4.0
-        with suppress(aiomqtt.MqttError):
+        link, service._wait = SlowLink(7), 4.0
+        with suppress(BrokerTrouble):
             asyncio.run(service._work(link, lambda: True))
         through += link.through
         waits.append(service._wait)
@@ -216,10 +219,10 @@ def test_a_link_that_breaks_again_and_again_still_gets_everything_through(tmp_pa
 def test_what_follows_one_that_failed_is_not_delivered(tmp_path):
     place = Place(tmp_path)
     place.gateway.handle([place.message(name) for name in ("ada", "bob")])
-    service, link = MqttService(place.gateway, Broker()), cast(Any, SlowLink(9, deaf="out/ada"))
+    service, link = MqttService(place.gateway, Broker()), SlowLink(9, deaf="out/ada")
     service._in_worker = at_once
     service._wait = 4.0
-    with pytest.raises(aiomqtt.MqttError):
+    with pytest.raises(BrokerTrouble):
         asyncio.run(service._work(link, lambda: True))
     assert len(place.ledger.undelivered().entries) == 2
     assert service._wait == 4.0

@@ -45,8 +45,6 @@ def _hashed(user: str, password: str) -> str:
     return f"{user}:$7${rounds}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}\n"
 
 
-# Of a handshake that failed, paho leaves the socket to be found later.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed")
 def test_tls_with_an_authority_of_our_own(tmp_path):
     ca, key, request, certificate = (tmp_path / name for name in ("ca.pem", "key.pem", "request.pem", "cert.pem"))

@@ -28,6 +28,9 @@ class BrokerOptions:
     """Releases go to OUT/<subject>."""
     qos: int = 1
     """Quality of service: 0 at most once, 1 at least once, 2 exactly once."""
+    share: str | None = None
+    """A name that several gateways have in common, on one PostgreSQL ledger: the broker divides the readings among
+    them."""
     tls: Path | None = None
     """Use TLS, and trust certificates signed by this authority (a PEM file)."""
     credentials: Path | None = None
@@ -43,7 +46,7 @@ class BrokerOptions:
         username, password = self._credentials()
         if password is not None and self.tls is None and host not in HERE:
             print(f"reticent: the password goes to {host} unencrypted; use --tls.", file=sys.stderr)
-        return Broker(host, port, self.in_topic, self.out_topic, self.qos, self.tls, username, password)
+        return Broker(host, port, self.in_topic, self.out_topic, self.qos, self.tls, username, password, self.share)
 
     def _credentials(self) -> tuple[str | None, str | None]:
         if self.credentials is None:

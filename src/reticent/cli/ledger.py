@@ -23,24 +23,27 @@ if TYPE_CHECKING:
 
 # Where `reticent serve` puts the ledger of a policy.
 LEDGER_ENDING = ".ledger.db"
-Do = Literal["show", "verify", "export", "holds", "repair"]
+Do = Literal["show", "verify", "export", "holds", "repair", "migrate"]
 OPTIONS: dict[Do, set[str]] = {
     "show": {"subject", "policy"},
-    "verify": {"policy", "step", "against"},
+    "verify": {"policy", "step", "earlier", "against"},
     "export": {"subject", "out"},
     "holds": {"subject", "everybody", "clock"},
     "repair": {"against"},
+    "migrate": {"policy", "earlier"},
 }
 ALL_OPTIONS = sorted(set().union(*OPTIONS.values()))
 
 
 @dataclass(frozen=True)
 class LedgerCommand:
-    """Show, verify, export or repair a gateway's ledger, or list and lift its holds. A gateway may use it meanwhile."""
+    """Show, verify, export, repair or migrate a gateway's ledger, or list and lift its holds. A gateway may use it
+    meanwhile."""
 
-    do: Annotated[Positional[Do], arg(metavar="show|verify|export|holds|repair")]
+    do: Annotated[Positional[Do], arg(metavar="show|verify|export|holds|repair|migrate")]
     """show: list subjects; verify: check integrity; export: write a table for audits, or to verify against later;
-    holds: list or lift holds; repair: restore damaged entries from an export."""
+    holds: list or lift holds; repair: restore damaged entries from an export; migrate: carry what was spent over to
+    another policy."""
     where: Annotated[Positional[str], arg(metavar="LEDGER")]
     """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`:
     `list` or `lift`, then the ledger."""
@@ -54,9 +57,11 @@ class LedgerCommand:
     """Lift all subjects whose newest entry is ahead of this machine's clock, which must be right."""
     policy: Path | None = None
     """verify: recompute every belief with this policy file, and check the bound over all sessions. show: tell which
-    subjects have nothing left to say; by default with the policy file beside the ledger."""
+    subjects have nothing left to say; by default with the policy file beside the ledger. migrate: the next policy."""
     step: float | None = None
     """verify: seconds of a step of time, for a policy of a problem that goes on whose model does not say it."""
+    earlier: tuple[Path, ...] = ()
+    """migrate, verify: policy files that were in force before."""
     against: Path | None = None
     """verify: check that no entry of this earlier export is missing or rewritten. repair: take entries from it."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
@@ -67,7 +72,7 @@ class LedgerCommand:
     def run(self) -> None:
         """Open it and do what is asked."""
         for name in ALL_OPTIONS:
-            if getattr(self, name) not in (None, False) and name not in OPTIONS[self.do]:
+            if getattr(self, name) not in (None, False, ()) and name not in OPTIONS[self.do]:
                 raise InputError(f"--{name} is not an option of `reticent ledger {self.do}`.")
         if (self.held_in is not None) != (self.do == "holds") or (self.held_in and self.where not in ("list", "lift")):
             how = "holds list LEDGER, or holds lift LEDGER" if self.do == "holds" else f"{self.do} LEDGER"
@@ -75,7 +80,7 @@ class LedgerCommand:
         if self.held_in is not None:
             self._holds(self.held_in)
         else:
-            do = {"show": self._show, "verify": self._verify, "export": self._export}
+            do = {"show": self._show, "verify": self._verify, "export": self._export, "migrate": self._migrate}
             do.get(self.do, self._repair)()
 
     def _holds(self, where: str) -> None:
@@ -94,6 +99,22 @@ class LedgerCommand:
 
         with _opened(self.where, beside=True) as ledger:
             repair_ledger(ledger, self.against)
+
+    def _migrate(self) -> None:
+        import time
+
+        from reticent.gateway.migrate import by_digest, migrate
+        from reticent.gateway.runtime import Runtime
+
+        if self.policy is None or not self.earlier:
+            raise InputError("Write `reticent ledger migrate LEDGER --policy NEXT --earlier POLICY`.")
+        later, earlier = Runtime.load(self.policy), by_digest(Runtime.load(path, True) for path in self.earlier)
+        with _opened(self.where, beside=True) as ledger:
+            done = migrate(ledger, earlier, later, time.time())
+        if self.json:
+            print(json.dumps({"ledger": self.where, **asdict(done)}))
+        else:
+            print(f"Carried over: {done.subjects:,} subjects; {done.already:,} were under this policy already.")
 
     def _show(self) -> None:
         from reticent.gateway.sessions import ASSUMPTION
@@ -138,7 +159,7 @@ class LedgerCommand:
         assumption = PROMISE if isinstance(runtime, MovingRuntime) else ASSUMPTION
         heads = None if self.against is None else read_heads(self.against)
         with _opened(self.where) as ledger, console().status("Verifying ..."):
-            verdict = verify(ledger, runtime, heads)
+            verdict = verify(ledger, runtime, heads, [Runtime.load(path, True) for path in self.earlier])
         if self.json:
             found = {"ledger": self.where, "whole": verdict.fault is None, **asdict(verdict)}
             promise = [] if runtime is None else runtime.promise

@@ -6,8 +6,9 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,7 +23,7 @@ from reticent.errors import InputError
 if TYPE_CHECKING:
     from reticent.gateway.mqtt import Broker
     from reticent.gateway.service import Gateway
-    from reticent.gateway.systemd import Systemd
+    from reticent.gateway.share import Share
 
 PAGE_TOKEN = "RETICENT_PAGE_TOKEN"
 
@@ -48,6 +49,10 @@ class Serve:
     """Drop readings that are older than this many seconds."""
     subjects: int = 10_000
     """Subjects kept in memory; others are restored from the ledger."""
+    workers: int = 1
+    """Processes that share the subjects, each on a core of its own; needs --on mqtt."""
+    plain: bool = False
+    """For small devices: numpy only. Starts at once in little memory; decisions that merge readings take longer."""
     no_drift_check: bool = False
     """Keep releasing readings of subjects that the model does not fit."""
     page: Annotated[tuple[int, ...] | None, arg(metavar="[PORT]")] = None
@@ -83,16 +88,26 @@ class Serve:
         from reticent.gateway.systemd import Systemd
 
         self._check()
+        if self.plain:
+            from reticent.guard.program import PLAIN
+
+            # Read once the solver is first used, here and by workers.
+            os.environ[PLAIN] = "1"
         broker = self.mqtt.settings() if self.on == "mqtt" else None
         log_to_stderr(self.log_format, self.log_level)
         with self._gateway() as gateway, contextlib.ExitStack() as open_things:
             if self.check:
                 print(f"reticent: ready to serve policy {gateway.runtime.digest[:12]}.", file=sys.stderr)
                 return
-            self._show(gateway, open_things)
             systemd = Systemd()
-            ending = open_things.enter_context(Ending(systemd))
+            ending = open_things.enter_context(Ending(systemd.turned))
             systemd.ready(f"Serves policy {gateway.runtime.digest[:12]}")
+            if self.workers > 1:
+                from reticent.gateway.workers import work_together
+
+                work_together(partial(_work, self, os.getpid()), self.workers, ending)
+                return systemd.stopping()
+            self._show(gateway, open_things)
             self._serve(gateway, ending, broker)
             systemd.stopping()
             counters = ", ".join(f"{name} {count:,}" for name, count in gateway.counters.items() if count)
@@ -103,6 +118,14 @@ class Serve:
             raise InputError("Give either a policy file or --demo.")
         if self.demo and (self.ledger or self.on == "mqtt"):
             raise InputError("--demo has its own ledger and sensors: leave out --ledger and --on.")
+        if self.workers < 1:
+            raise InputError(f"--workers must be at least 1; it is {self.workers}.")
+        if self.workers > 1 and (self.on != "mqtt" or self.page is not None):
+            raise InputError("--workers needs --on mqtt, and has no page: leave out --page, and look at --metrics.")
+        if self.workers > 1 and self.mqtt.share is not None:
+            raise InputError("--share divides readings, of which each worker must hear all: leave out --workers.")
+        if self.workers > 1 and self.metrics == ():
+            raise InputError("Say where the first worker's metrics are, such as --metrics 9470: the others follow.")
         for name, ports in (("page", self.page), ("metrics", self.metrics)):
             if ports is not None and len(ports) > 1:
                 raise InputError(f"--{name} takes one port.")
@@ -110,8 +133,8 @@ class Serve:
             raise InputError("--home-assistant needs --on mqtt.")
 
     @contextlib.contextmanager
-    def _gateway(self) -> "Iterator[Gateway]":
-        """The gateway on its ledger, which is closed afterwards."""
+    def _gateway(self, share: "Share | None" = None) -> "Iterator[Gateway]":
+        """The gateway on its ledger, which is closed afterwards; or a worker's, with its share of the subjects."""
         from reticent.gateway.demo import POLICY, REST_SECONDS
         from reticent.gateway.ledger import LedgerTrouble
         from reticent.gateway.loading import load_runtime
@@ -121,22 +144,25 @@ class Serve:
         from reticent.gateway.opening import open_ledger
         from reticent.gateway.sessions import ASSUMPTION
         from reticent.gateway.settings import Settings
+        from reticent.gateway.share import EVERYTHING
 
         policy = self.policy or POLICY
         rest = REST_SECONDS if self.demo else self.rest
-        settings = Settings(policy, rest, self.stale, self.subjects, not self.no_drift_check)
+        settings = Settings(policy, rest, self.stale, self.subjects, not self.no_drift_check, share or EVERYTHING)
         runtime = load_runtime(policy, self.step)
         assumption = PROMISE if isinstance(runtime, MovingRuntime) else ASSUMPTION
-        say_what_is_assumed(runtime.task.model)
+        if share is None:
+            say_what_is_assumed(runtime.task.model)
         with tempfile.TemporaryDirectory() if self.demo else contextlib.nullcontext() as folder:
             beside = policy.with_suffix(LEDGER_ENDING) if folder is None else Path(folder) / "demo.ledger.db"
             where = self.ledger or str(beside)
             try:
-                ledger = open_ledger(where)
+                ledger = open_ledger(where, worker=share is not None)
             except LedgerTrouble as trouble:
                 raise InputError(str(trouble)) from trouble
             with ledger:
-                print(f"reticent: the ledger is {where}\nreticent: {assumption}", file=sys.stderr, flush=True)
+                if share is None:
+                    print(f"reticent: the ledger is {where}\nreticent: {assumption}", file=sys.stderr, flush=True)
                 yield gateway_of(runtime)(runtime, ledger, settings)
 
     def _show(self, gateway: "Gateway", open_things: contextlib.ExitStack) -> None:
@@ -157,7 +183,7 @@ class Serve:
             open_things.callback(health.close)
             print(f"reticent: metrics are on {self.metrics_host}:{health.port}/metrics", file=sys.stderr, flush=True)
 
-    def _serve(self, gateway: "Gateway", ending: "Ending", broker: "Broker | None") -> None:
+    def _serve(self, gateway: "Gateway", ending: Callable[[], bool], broker: "Broker | None") -> None:
         if broker is not None:
             import asyncio
 
@@ -175,6 +201,19 @@ class Serve:
         threading.Thread(target=_tell_of_visitors, name="forecast", daemon=True).start()
         with contextlib.closing(Visitors(gateway)) as visitors:
             return serve_stdio(gateway, visitors.readings, sys.stdout.fileno(), ending)
+
+
+def _work(options: Serve, parent: int, share: "Share") -> None:
+    """One of several workers: its share of the subjects, until it is asked to end or its parent is gone."""
+    from reticent.gateway.logs import log_to_stderr
+    from reticent.gateway.workers import orphaned
+
+    log_to_stderr(options.log_format, options.log_level)
+    own = replace(options, metrics=options.metrics and tuple(port + share.index for port in options.metrics))
+    with own._gateway(share) as gateway, contextlib.ExitStack() as open_things:
+        own._show(gateway, open_things)
+        ending = open_things.enter_context(Ending(lambda: None))
+        own._serve(gateway, lambda: ending() or orphaned(parent), own.mqtt.settings())
 
 
 def _tell_of_visitors() -> None:
@@ -195,12 +234,12 @@ class Ending(contextlib.AbstractContextManager["Ending"]):
     Services call it in every turn of their loop, which the service manager is told: whether it is time to end.
     """
 
-    def __init__(self, systemd: "Systemd") -> None:
-        self.asked, self._systemd = False, systemd
+    def __init__(self, turned: Callable[[], None]) -> None:
+        self.asked, self._turned = False, turned
         self._before = {each: signal.signal(each, self._ask) for each in (signal.SIGTERM, signal.SIGINT)}
 
     def __call__(self) -> bool:
-        self._systemd.turned()
+        self._turned()
         return self.asked
 
     def __exit__(self, *_: object) -> None:

@@ -50,6 +50,8 @@ class Emitter:
         self.symbols = (*model.symbols, *enforcement.merged_symbols(model.useful))
         # q(z | a, s, u), reading by reading: [A Z S U].
         self._likelihoods = np.ascontiguousarray(np.moveaxis(model.channel, -1, 1))
+        # The same by pairs: [A Z X].
+        self._by_pair = self._likelihoods.reshape(*self._likelihoods.shape[:2], -1)
 
     @property
     def readings(self) -> int:
@@ -103,7 +105,7 @@ class Emitter:
         return alone
 
     def _surprise(self, belief: np.ndarray, sensor: int, kernel: np.ndarray | None, symbol: int) -> Surprise:
-        law = (self._likelihoods[sensor] * belief).sum((1, 2))
+        law = self._by_pair[sensor] @ belief.reshape(-1)
         if kernel is not None:
             law = np.concatenate([law * kernel[0], np.dot(kernel[1:], law)])
         logarithms = np.log(np.maximum(law, np.finfo(float).tiny))

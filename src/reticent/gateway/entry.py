@@ -125,6 +125,11 @@ class Entry:
         return max(math.fsum(row) for row in self.belief)
 
 
+def carries(before: Entry, entry: Entry) -> bool:
+    """Whether this is a stop by which a subject was carried over."""
+    return entry.symbol is None and entry.policy != before.policy
+
+
 def row_of(entry: Entry) -> tuple[Any, ...]:
     """The entry as a row of a table, in the order of COLUMNS; belief and chances as JSON text."""
     fields = {**vars(entry), "belief": entry.belief_text, "chances": entry.chances_text, "hash": entry.hash}

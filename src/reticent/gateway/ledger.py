@@ -115,6 +115,10 @@ class Ledger(abc.ABC):
         """The newest entry of a subject."""
 
     @abc.abstractmethod
+    def heads(self, subjects: Iterable[str]) -> dict[str, Head]:
+        """The newest entries of those of these subjects that have one, in one query."""
+
+    @abc.abstractmethod
     def at(self, subject: str, number: int) -> Entry | None:
         """The entry of a subject with this number."""
 

@@ -162,7 +162,7 @@ def _not_a_number(_: str) -> NoReturn:
 
 
 def _message(fields: dict[str, Any], needs_time: bool) -> Message:
-    if set(fields) - FIELDS:
+    if not fields.keys() <= FIELDS:
         raise Refused("malformed", f"a message has fields other than {sorted(FIELDS)}")
     given = [name for name in VALUES if name in fields]
     if len(given) != 1:

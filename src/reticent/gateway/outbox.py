@@ -11,6 +11,7 @@ from reticent.gateway.events import Events
 from reticent.gateway.holds import quarantine
 from reticent.gateway.ledger import Ledger
 from reticent.gateway.messages import Outgoing
+from reticent.gateway.share import Share
 
 _log = logging.getLogger("reticent.gateway")
 
@@ -21,8 +22,8 @@ SECONDS_BETWEEN_LOOKS = 60.0
 class Outbox:
     """What is sent, what is in flight, and what is due to be sent again."""
 
-    def __init__(self, ledger: Ledger, events: Events, counters: Counter[str]) -> None:
-        self._ledger, self._events, self._counters = ledger, events, counters
+    def __init__(self, ledger: Ledger, events: Events, counters: Counter[str], share: Share) -> None:
+        self._ledger, self._events, self._counters, self._share = ledger, events, counters, share
         self._in_flight: dict[Outgoing, Entry] = {}
         self._look_at = time.monotonic() + SECONDS_BETWEEN_LOOKS
         self.resend_due = True
@@ -38,14 +39,14 @@ class Outbox:
             self.resend_due = True
 
     def resend(self, batch: Batch) -> list[Outgoing]:
-        """Everything on disk that may never have been delivered."""
+        """Everything on disk that may never have been delivered, and is not for another worker to send."""
         entries, damaged = self._ledger.undelivered()
         self.resend_due = False
         # Whatever another gateway has delivered meanwhile is no longer in flight here.
         self._in_flight.clear()
         for error in damaged:
             quarantine(self._ledger, error, batch.held)
-        return self._once_more(entries)
+        return self._once_more([entry for entry in entries if self._share.holds(entry.subject)])
 
     def send(self, written: Sequence[Entry]) -> list[Outgoing]:
         """The messages for entries just written, after those of other gateways that may never have been delivered."""

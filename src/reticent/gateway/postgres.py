@@ -6,7 +6,7 @@ connections are reopened.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reticent.errors import InputError
@@ -119,6 +119,9 @@ class PostgresLedger(SqlLedger):
 
         self._tried(mend)
 
+    def heads(self, subjects: Iterable[str]) -> dict[str, Head]:
+        return self._tried(lambda connection: _heads(connection, subjects))
+
     def hold(self, name: str, why: str | None) -> None:
         self._tried(lambda connection: connection.execute(HOLD.replace("?", "%s").encode(), (name, why)))
 
@@ -229,12 +232,15 @@ def _options(where: str, library: Any) -> dict[str, Any]:
 
 def _append(connection: Connection, entries: Sequence[Entry]) -> list[bool]:
     with connection.transaction():
-        subjects = sorted({entry.subject for entry in entries})
-        heads = {name: Head(number, digest) for name, number, digest in _asked(connection, HEADS, subjects)}
+        heads = _heads(connection, {entry.subject for entry in entries})
         verdicts = judged(entries, heads, lambda *key: _stored_hash(connection, *key))
         written = _written(connection, [e for e, verdict in zip(entries, verdicts, strict=True) if verdict is None])
     keys = [(entry.subject, entry.number) for entry in entries]
     return [(key in written) if verdict is None else verdict for key, verdict in zip(keys, verdicts, strict=True)]
+
+
+def _heads(connection: Connection, subjects: Iterable[str]) -> dict[str, Head]:
+    return {name: Head(number, digest) for name, number, digest in _asked(connection, HEADS, sorted(subjects))}
 
 
 def _written(connection: Connection, entries: Sequence[Entry]) -> set[tuple[str, int]]:

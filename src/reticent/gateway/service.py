@@ -78,7 +78,7 @@ class Gateway:
         self._subjects = Subjects(settings.subjects)
         self._decider = self._new_decider(ledger, self._new_turns(rng))
         self._writer = BatchWriter(ledger, self._subjects, self._troubles, clock())
-        self._outbox = Outbox(ledger, self._events, self.counters)
+        self._outbox = Outbox(ledger, self._events, self.counters, settings.share)
         self._view = self._new_view()
         self._turned = time.monotonic()
 
@@ -183,7 +183,11 @@ class Gateway:
             return sent
 
     def _handled(self, messages: Sequence[Message], batch: Batch) -> list[Outgoing]:
-        batch.held = self._pause.synchronise({message.subject for message in messages})
+        names = {message.subject for message in messages}
+        batch.held = self._pause.synchronise(names)
+        if self._ledger.shared:
+            # Another gateway may have had a subject's turn since.
+            self._subjects.doubt(names, self._ledger.heads(names))
         self._outbox.look_after_others()
         again = self._outbox.resend_due and self._troubles.all_but_ledger_right
         sent = self._outbox.resend(batch) if again else []

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reticent.errors import InputError
+from reticent.gateway.share import EVERYTHING, Share
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Settings:
     """Subjects kept in memory; others are restored from the ledger."""
     drift_check: bool = True
     """Release nothing more of subjects whose readings the model does not fit."""
+    share: Share = EVERYTHING
+    """The subjects that are decided for here."""
 
     def __post_init__(self) -> None:
         if not (self.rest >= 0 and self.stale > 0):

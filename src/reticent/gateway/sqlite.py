@@ -8,11 +8,12 @@ were opened.
 
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -46,9 +47,12 @@ _log = logging.getLogger(__name__)
 
 
 class SqliteLedger(SqlLedger):
-    """A ledger in one file, with its -wal, -shm and .lock beside it."""
+    """A ledger in one file, with its -wal, -shm and .lock beside it.
 
-    def __init__(self, path: str | Path, read_only: bool = False, beside: bool = False) -> None:
+    `worker`: another process holds the lock, and has given this one subjects of its own.
+    """
+
+    def __init__(self, path: str | Path, read_only: bool = False, beside: bool = False, worker: bool = False) -> None:
         self._path = Path(path).absolute()
         self._lock: int | None = None
         self._connection: sqlite3.Connection | None = None
@@ -57,6 +61,8 @@ class SqliteLedger(SqlLedger):
             with self._explained():
                 if read_only or beside:
                     self._open_beside(read_only)
+                elif worker:
+                    self._begin({})
                 else:
                     self._open()
         except BaseException:
@@ -65,12 +71,16 @@ class SqliteLedger(SqlLedger):
 
     def append(self, entries: Sequence[Entry]) -> list[bool]:
         with self._transaction("FULL") as connection:
-            found = {subject: _head(connection, subject) for subject in {entry.subject for entry in entries}}
-            heads = {subject: head for subject, head in found.items() if head is not None}
+            heads = _heads(connection, {entry.subject for entry in entries})
             verdicts = judged(entries, heads, lambda *key: _stored_hash(connection, *key))
             rows = [row_of(entry) for entry, verdict in zip(entries, verdicts, strict=True) if verdict is None]
             connection.executemany(INSERT, rows)
         return [verdict is not False for verdict in verdicts]
+
+    def heads(self, subjects: Iterable[str]) -> dict[str, Head]:
+        self._check_thread()
+        with self._explained():
+            return _heads(self._same_files(), subjects)
 
     def mark_delivered(self, entries: Sequence[Entry]) -> None:
         # If the machine fails before this reaches the disk, the entries are sent once more, which is harmless.
@@ -145,12 +155,16 @@ class SqliteLedger(SqlLedger):
         lock = self._take_lock()
         if not os.path.lexists(self._path):
             self._create(lock)
+        self._begin({self._beside(".lock"): _identity(os.fstat(lock))})
+        os.pwrite(lock, b"There is a ledger beside this file.\n", 0)
+
+    def _begin(self, opened: dict[Path, tuple[int, int]]) -> None:
+        """Connect to the file, and remember which files these are."""
         self._check_kind()
         self._check_one_name()
-        opened = {self._beside(".lock"): _identity(os.fstat(lock)), self._path: _identity(os.lstat(self._path))}
+        opened[self._path] = _identity(os.lstat(self._path))
         self._connection = connection = _connect(self._path, "mode=rw")
         self._check_version(connection)
-        os.pwrite(lock, b"There is a ledger beside this file.\n", 0)
         [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         if mode != "wal":
             raise LedgerTrouble(
@@ -306,15 +320,20 @@ def _connect(path: Path, how: str) -> sqlite3.Connection:
     return connection
 
 
-def _head(connection: sqlite3.Connection, subject: str) -> Head | None:
-    query = "SELECT number, hash FROM entries WHERE subject = ? ORDER BY number DESC LIMIT 1"
-    row = connection.execute(query, (subject,)).fetchone()
-    if row is None:
-        return None
-    number, digest = row
-    if type(number) is not int or type(digest) is not str:
-        raise Damaged(subject, f"The newest entry of subject {subject!r} has lost its number or hash. {MEND}")
-    return Head(number, digest)
+HEADS = """
+SELECT entries.subject, entries.number, entries.hash FROM json_each(?) AS asked JOIN entries ON entries.rowid =
+(SELECT rowid FROM entries WHERE subject = asked.value ORDER BY number DESC LIMIT 1)
+"""
+
+
+def _heads(connection: sqlite3.Connection, subjects: Iterable[str]) -> dict[str, Head]:
+    """The newest entries of those of these subjects that have one."""
+    heads = {}
+    for subject, number, digest in connection.execute(HEADS, (json.dumps(list(subjects)),)):
+        if type(number) is not int or type(digest) is not str:
+            raise Damaged(subject, f"The newest entry of subject {subject!r} has lost its number or hash. {MEND}")
+        heads[subject] = Head(number, digest)
+    return heads
 
 
 def _stored_hash(connection: sqlite3.Connection, subject: str, number: int) -> str | None:

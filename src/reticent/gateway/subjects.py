@@ -1,13 +1,14 @@
 """The subjects in memory: the state of each, and which messages came last. Bounded in number and size."""
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from reticent.gateway.decisions import Decision
 from reticent.gateway.drift import Tally
 from reticent.gateway.holds import AHEAD_SECONDS, sentence_of
+from reticent.gateway.ledger import NO_HEAD, Head
 from reticent.gateway.messages import Message
 from reticent.gateway.outcomes import Outcome
 from reticent.gateway.readings import Window
@@ -96,6 +97,14 @@ class Subjects:
             subject = self._known[name] = Subject()
         self._known.move_to_end(name)
         return subject
+
+    def doubt(self, names: Iterable[str], heads: Mapping[str, Head]) -> None:
+        """Those of these subjects of whom the ledger holds another newest entry are restored from it next time."""
+        for name in names:
+            subject = self._known.get(name)
+            if subject is not None and subject.state is not None:
+                known = Head(subject.state.entries - 1, subject.state.hash)
+                subject.unsure |= known != heads.get(name, NO_HEAD)
 
     def forget_oldest(self) -> None:
         """Forget the least recently heard until at most `most` are left."""

@@ -22,8 +22,8 @@ from reticent.gateway.standing import standing_of
 from reticent.gateway.subjects import SubjectState
 
 OTHER_POLICY = (
-    "The ledger holds this subject's belief under another policy file, which does not carry over. Start with that "
-    "policy file, or with a new ledger; "
+    "The ledger holds this subject's belief under another policy file. Carry it over by `reticent ledger migrate`, "
+    "start with that policy file, or with a new ledger; "
 ) + STARTS_ANEW
 
 STRANGE = (
@@ -108,7 +108,7 @@ class Turns:
             return replace(state, standing=due, resting_since=None, decision=decision), []
         if due.step == 0:
             return replace(state, resting_since=now, exhausted=self.runtime.exhausted(due, decision)), []
-        entry = self._entry(name, state, due, What(due.step, STOP), now)
+        entry = self._entry(name, state, due, What(due.step, STOP), now, state.measured)
         return replace(state, entries=entry.number + 1, hash=entry.hash, time=entry.time, resting_since=now), [entry]
 
     def release(self, name: str, state: SubjectState, reading: Reading, now: float) -> tuple[SubjectState, Entry]:
@@ -118,20 +118,20 @@ class Turns:
         sensor = reading.sensor
         sent, standing = self.runtime.release(state.standing, state.decision, reading.code, self.rng())
         what = What(state.standing.step, self.runtime.sensors[sensor], self.runtime.symbols[sent.symbol], sent.chances)
-        entry = self._entry(name, replace(state, measured=reading.measured), standing, what, now)
+        entry = self._entry(name, state, standing, what, now, reading.measured)
         tallies = self._counted(state.tallies, sensor, sent)
         after = (entry.number + 1, entry.hash, entry.time, entry.measured)
         state = SubjectState(standing, *after, tallies=tallies)
         drifted = self.drift_check and tallies[sensor].drifted
         return replace(state, held=DRIFTED) if drifted else state, entry
 
-    def _entry(self, name: str, state: SubjectState, after: Standing, what: What, now: float) -> Entry:
+    def _entry(self, name: str, state: SubjectState, after: Standing, what: What, now: float, measured: float) -> Entry:
         return Entry(
             subject=name,
             number=state.entries,
             # Another gateway's clock may be a little ahead: times of a subject must not decrease.
             time=max(now, state.time),
-            measured=state.measured,
+            measured=measured,
             session=after.session,
             step=what.step,
             sensor=what.sensor,

@@ -7,12 +7,13 @@ The rule by which something was sent is taken from the entry, and not computed a
 finds it turns the last digit, in which processors differ, into the second.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reticent.gateway.entry import STEPS, Entry
+from reticent.errors import InputError
+from reticent.gateway.entry import STEPS, Entry, carries
 from reticent.gateway.ledger import NO_HEAD, Head, Ledger, LedgerTrouble
 from reticent.gateway.standing import standing_of
 
@@ -72,12 +73,15 @@ class _NotSo(Exception):  # noqa: N818  (ends the look, is never seen outside)
 
 
 def verify(
-    ledger: Ledger, runtime: "Runtime | MovingRuntime | None" = None, heads: Mapping[str, Head] | None = None
+    ledger: Ledger,
+    runtime: "Runtime | MovingRuntime | None" = None,
+    heads: Mapping[str, Head] | None = None,
+    earlier: "Sequence[Runtime]" = (),
 ) -> Verdict:
     """Look at everything, up to the first fault.
 
-    With a runtime beliefs, bits and the bound are checked too; with the heads of an earlier export (number and hash of
-    each subject's newest entry then) also that nothing of it is gone or rewritten.
+    With a runtime beliefs, bits and the bound are checked too, under `earlier` policies by theirs; with the heads of an
+    earlier export (number and hash of each subject's newest entry then) also that nothing of it is gone or rewritten.
     """
     seen, heads = _Seen(), heads or {}
     fault = None
@@ -85,7 +89,7 @@ def verify(
         ledger.check()
         for subject in sorted({*ledger.subjects(), *heads}):
             seen.place = subject, 0
-            _verify_subject(ledger, subject, runtime, heads.get(subject, NO_HEAD), seen)
+            _verify_subject(ledger, subject, _checks(runtime, earlier), heads.get(subject, NO_HEAD), seen)
             seen.subjects += 1
     except _NotSo as error:
         subject, number = seen.place
@@ -97,9 +101,9 @@ def verify(
 
 
 def _verify_subject(
-    ledger: Ledger, subject: str, runtime: "Runtime | MovingRuntime | None", head: Head, seen: _Seen
+    ledger: Ledger, subject: str, check: Callable[[Entry | None, Entry], None], head: Head, seen: _Seen
 ) -> None:
-    before, check = None, _checks(runtime)
+    before: Entry | None = None
     for entry in ledger.entries(subject):
         seen.place = subject, entry.number
         _check_continues(before, entry)
@@ -114,7 +118,9 @@ def _verify_subject(
         raise _NotSo(f"and all after it are gone: the export goes on to entry {head[0]}.")
 
 
-def _checks(runtime: "Runtime | MovingRuntime | None") -> Callable[[Entry | None, Entry], None]:
+def _checks(
+    runtime: "Runtime | MovingRuntime | None", earlier: "Sequence[Runtime]"
+) -> Callable[[Entry | None, Entry], None]:
     """What is checked of each entry of one subject, beside that it continues the chain."""
     if runtime is None:
         return _check_place
@@ -122,11 +128,14 @@ def _checks(runtime: "Runtime | MovingRuntime | None") -> Callable[[Entry | None
 
     if isinstance(runtime, MovingRuntime):
         return partial(_check_moves, _followed(runtime))
+    policies = {each.digest: each for each in (*earlier, runtime)}
 
     def check(before: Entry | None, entry: Entry) -> None:
         _check_session(before, entry)
-        _check_follows(runtime, before, entry)
-        _check_bound(runtime, entry)
+        _check_follows(policies, before, entry)
+        # A stop by which a subject is carried over releases nothing, whatever the next bound is.
+        if before is None or not carries(before, entry):
+            _check_bound(policies[entry.policy], entry)
 
     return check
 
@@ -169,7 +178,7 @@ def _check_place(before: Entry | None, entry: Entry) -> None:
 
 def _check_session(before: Entry | None, entry: Entry) -> None:
     """Next step or next session."""
-    if before is not None and _sets_back(before, entry):
+    if before is not None and (_sets_back(before, entry) or carries(before, entry)):
         return _check_ends_session(before, entry)
     started = 0 if before is None else before.session + 1
     goes_on = before is not None and before.symbol is not None and entry.session == before.session
@@ -185,7 +194,7 @@ def _sets_back(before: Entry, entry: Entry) -> bool:
 
 def _check_ends_session(before: Entry, entry: Entry) -> None:
     if (entry.session, entry.step) != (before.session, before.step + (before.symbol is not None)):
-        raise _NotSo("sets the clock back, but does not end the session that it is in.")
+        raise _NotSo("sets the clock back or changes the policy, but does not end the session that it is in.")
 
 
 def _later(before: Entry, entry: Entry) -> bool:
@@ -193,16 +202,18 @@ def _later(before: Entry, entry: Entry) -> bool:
     return entry.measured > before.measured if entry.symbol is not None else entry.measured == before.measured
 
 
-def _check_follows(runtime: "Runtime", before: Entry | None, entry: Entry) -> None:
+def _check_follows(policies: "Mapping[str, Runtime]", before: Entry | None, entry: Entry) -> None:
     """What the entry says that the provider knows is what follows from what was sent, by the rule in the entry."""
     import numpy as np
 
-    if entry.policy != runtime.digest:
+    runtime = policies.get(entry.policy)
+    if runtime is None:
+        given = " and ".join(policies)
         raise _NotSo(
-            f"was made under another policy, with digest {entry.policy}; that of the file given is {runtime.digest}. "
-            "Give that policy's file; if there never was one, the entry was changed."
+            f"was made under another policy, with digest {entry.policy}; that of the file given is {given}. "
+            "Give that policy's file, or those of earlier ones by --earlier; if there was none, the entry was changed."
         )
-    standing = runtime.first() if before is None else standing_of(before)
+    standing = runtime.first() if before is None else _known_before(policies, runtime, before, entry)
     if before is not None and entry.session > before.session:
         standing = runtime.next_session(standing)
     written, expected = standing_of(entry), _expected_belief(runtime, standing, entry)
@@ -212,6 +223,20 @@ def _check_follows(runtime: "Runtime", before: Entry | None, entry: Entry) -> No
     if not least - ROUNDING <= entry.spent_bits <= most + ROUNDING:
         between = f"{least}" if least == most else f"{least} to {most}"
         raise _NotSo(f"says {entry.spent_bits} bits were spent, but {between} follow from what was sent.")
+
+
+def _known_before(policies: "Mapping[str, Runtime]", runtime: "Runtime", before: Entry, entry: Entry) -> "Standing":
+    """What the provider knew before this entry, as the policy of this entry goes by it."""
+    from reticent.gateway.migrate import carried_over
+
+    if entry.policy == before.policy:
+        return standing_of(before)
+    if not carries(before, entry):
+        raise _NotSo("goes on under another policy, to which nothing was carried over.")
+    try:
+        return carried_over(standing_of(before), policies[before.policy], runtime)
+    except InputError as error:
+        raise _NotSo(f"cannot be: {error}") from error
 
 
 def _expected_belief(runtime: "Runtime", standing: "Standing", entry: Entry) -> "np.ndarray":

@@ -21,7 +21,7 @@ class View:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._history: OrderedDict[str, deque[dict[str, Any]]] = OrderedDict()
+        self._history: OrderedDict[str, deque[Entry]] = OrderedDict()
         model, bound = runtime.task.model, runtime.task.bound
         self._plain = frozenset(model.symbols)
         self._bound = bound
@@ -45,9 +45,7 @@ class View:
         if entry.subject not in self._history:
             self._history[entry.subject] = deque(maxlen=SHOWN_RELEASES)
         self._history.move_to_end(entry.subject)
-        point = {name: getattr(entry, name) for name in ("time", "session", "step", "sensor", "symbol")}
-        point["merged"] = entry.symbol is not None and entry.symbol not in self._plain
-        self._history[entry.subject].append({**point, **self._standing(standing_of(entry))})
+        self._history[entry.subject].append(entry)
         while len(self._history) > SHOWN_SUBJECTS:
             self._history.popitem(last=False)
 
@@ -63,8 +61,14 @@ class View:
             "session": standing.session,
             "step": standing.step,
             "blocked": place.blocked,
-            "history": list(self._history.get(name, ())),
+            "history": list(map(self._point, self._history.get(name, ()))),
         }
+
+    def _point(self, entry: Entry) -> dict[str, Any]:
+        """A release or stop, and what the provider knew after it."""
+        point = {name: getattr(entry, name) for name in ("time", "session", "step", "sensor", "symbol")}
+        merged = entry.symbol is not None and entry.symbol not in self._plain
+        return {**point, "merged": merged, **self._standing(standing_of(entry))}
 
     def _standing(self, standing: Standing) -> dict[str, Any]:
         return {

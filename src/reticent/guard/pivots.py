@@ -13,15 +13,20 @@ Each iteration takes the worst violation, a row or a share below zero, and moves
 which the dual objective rises. Readings on the way are handed to the option that undercuts their key for as long as it
 still rises (long-step ratio test, bounded flipping); the first that would end the rise enters the basis.
 
-Nobody may rely on what comes back: `reticent.guard.safety` checks it. Where numba is not installed the same functions
-are interpreted.
+Nobody may rely on what comes back: `reticent.guard.safety` checks it. Where numba is not installed, or not wanted, the
+same functions are interpreted.
 """
 
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from reticent.guard.program import PLAIN
+
 try:
+    if os.environ.get(PLAIN):
+        raise ImportError("numba is not wanted here")
     from numba import njit
 except ImportError:  # pragma: no cover
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+# Set in the environment, the solver is interpreted: slower by far, but numba's memory and start are saved.
+PLAIN = "RETICENT_PLAIN"
 _log = logging.getLogger(__name__)
 _first = Lock()
 # Programs that were compiled before load faster than this on an idle machine.
