@@ -102,6 +102,8 @@ class MovingView:
             return "blocked"
         if place.entries == 0 and place.decision is None:
             return "new"
+        if place.entries and self._runtime.step_at(place.time) == place.standing.at:
+            return "has spoken in this step"
         sensor = None if place.decision is None else place.decision.sensor
         return "silent in this step" if sensor is None else f"waits for {self._runtime.sensors[sensor]}"
 

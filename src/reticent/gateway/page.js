@@ -170,7 +170,7 @@ function showSent(subject) {
     said.classList.toggle("merged", Boolean(last && last.merged));
     said.replaceChildren(...(last ? sentence(last) : ["Nothing was sent since the gateway started."]));
   }
-  const waits = { "silent in this step": "Nothing is sent in this step.", resting: "It rests until its next session.", new: "", blocked: "", [SILENT]: "" }[subject.state];
+  const waits = { "silent in this step": "Nothing is sent in this step.", "has spoken in this step": "", resting: "It rests until its next session.", new: "", blocked: "", [SILENT]: "" }[subject.state];
   const next = waits === undefined ? `Now it ${subject.state}; the other sensors are not heard.` : waits;
   const place = state.moving ? "Step" : "Session";
   text($("note"), last ? `${place} ${state.moving ? last.step : last.session}, at ${clock(last.time)}. ${next}` : next);
