@@ -211,11 +211,16 @@ def test_export_one_subject(run):
         (("export", "ledger.db", "-o", "x.csv"), "with the suffix .parquet or .jsonl"),
         (("export", "ledger.db", "-o", "no/x.parquet"), "There is no folder 'no'"),
         (("show", "list", "ledger.db"), "Write `reticent ledger show LEDGER`"),
-        (("holds", "ledger.db"), "Write `reticent ledger holds list LEDGER, or holds lift LEDGER`"),
-        (("holds", "drop", "ledger.db"), "Write `reticent ledger holds list LEDGER, or holds lift LEDGER`"),
+        (("holds", "ledger.db"), "Write `reticent ledger holds list LEDGER or holds put LEDGER or holds lift LEDGER`"),
+        (
+            ("holds", "drop", "ledger.db"),
+            "Write `reticent ledger holds list LEDGER or holds put LEDGER or holds lift LEDGER`",
+        ),
         (("holds", "lift", "ledger.db"), "needs one of --subject NAME, --everybody (a pause), --clock"),
         (("holds", "lift", "ledger.db", "--subject", "ada", "--clock"), "needs one of --subject NAME"),
         (("holds", "lift", "ledger.db", "--subject", "eve"), "The ledger has no subject 'eve'"),
+        (("holds", "put", "ledger.db"), "needs one of --subject NAME, --everybody"),
+        (("holds", "put", "ledger.db", "--subject", "eve"), "The ledger has no subject 'eve'"),
         (("holds", "lift", "none.db", "--everybody"), "/none.db': No such file"),
         (("show", "ledger.db", "--everybody"), "--everybody is not an option of `reticent ledger show`"),
         (("repair", "ledger.db"), "needs --against EXPORT"),
@@ -242,6 +247,14 @@ def test_a_damaged_ledger_is_not_exported(run):
     code, _, err = run("export", "ledger.db", "-o", "x.parquet")
     assert code == 2
     assert "Entry 5 of subject 'ada'" in err
+
+
+def test_a_subject_is_held_and_everybody_paused_beside_a_gateway(run, tmp_path):
+    assert run("holds", "put", "ledger.db", "--subject", "ada")[1] == "ada: held.\n"
+    assert run("holds", "put", "ledger.db", "--subject", "ada")[1] == "ada: was held already.\n"
+    assert run("holds", "put", "ledger.db", "--everybody")[1] == "everybody: held.\n"
+    assert "Paused by hand" in run("holds", "list", "ledger.db")[1]
+    assert "ada: Held by hand" in run("holds", "list", "ledger.db")[1]
 
 
 def test_holds_are_listed_and_lifted(run):

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from reticent.gateway.holds import DRIFTED, PAUSED, lift
+from reticent.gateway.holds import BY_HAND, DRIFTED, PAUSED, lift
 from reticent.gateway.ledger import EVERYBODY
 from reticent.gateway.messages import Message
 from reticent.gateway.opening import open_ledger
@@ -87,6 +87,16 @@ def test_who_tries_whether_the_ledger_can_be_written_erases_no_pause(pair, monke
     assert pair.ledgers[0].holds() == {EVERYBODY: PAUSED}
     assert pair.tell(0) == pair.tell(1) == []
     assert "Make room" not in str(other.trouble)
+
+
+def test_who_is_held_by_hand_is_silent_at_once_and_the_others_go_on(pair):
+    assert pair.tell(0) == [(0, 0)]
+    pair.ledgers[1].hold("ada", BY_HAND)
+    assert pair.tell(0) == []
+    assert "Held by hand" in pair.gateways[0].snapshot("ada")["chosen"]["blocked"]
+    assert pair.tell(0, "bob") == [(0, 0)]
+    assert lift(pair.ledgers[1], "ada", pair.clock.now)
+    assert pair.tell(0) == [(0, 1)]
 
 
 def test_whoever_hears_a_subject_next_goes_on_with_it(pair):

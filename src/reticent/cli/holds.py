@@ -29,6 +29,20 @@ def list_holds(ledger: "Ledger", as_json: bool) -> None:
         print("Nobody is held.")
 
 
+def put_hold(ledger: "Ledger", subject: str | None, everybody: bool) -> None:
+    """Hold one subject, or pause everybody: on all gateways of this ledger, once they next look at it."""
+    from reticent.gateway.holds import BY_HAND, PAUSED
+    from reticent.gateway.ledger import EVERYBODY
+
+    if everybody == (subject is not None):
+        raise InputError("`holds put` needs one of --subject NAME, --everybody (a pause).")
+    name = EVERYBODY if subject is None else subject
+    before = ledger.held([name]).get(name)
+    if before is None:
+        ledger.hold(name, PAUSED if subject is None else BY_HAND)
+    print(f"{_shown(name)}: {'held.' if before is None else 'was held already.'}")
+
+
 def lift_holds(ledger: "Ledger", subject: str | None, everybody: bool, clock: bool) -> None:
     """Lift the hold of one subject, of everybody, or of all subjects that are ahead of the clock."""
     from reticent.gateway.holds import lift

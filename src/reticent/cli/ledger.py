@@ -32,6 +32,7 @@ OPTIONS: dict[Do, set[str]] = {
     "repair": {"against"},
     "migrate": {"policy", "earlier"},
 }
+HOLDS = ("list", "put", "lift")
 ALL_OPTIONS = sorted(set().union(*OPTIONS.values()))
 
 
@@ -46,13 +47,13 @@ class LedgerCommand:
     another policy."""
     where: Annotated[Positional[str], arg(metavar="LEDGER")]
     """The file, or postgresql://user@host/database (password by PGPASSFILE or PGPASSWORD, never here). After `holds`:
-    `list` or `lift`, then the ledger."""
+    `list`, `put` or `lift`, then the ledger."""
     held_in: Annotated[Positional[str | None], arg(metavar="[LEDGER]")] = None
-    """The ledger after `holds list` or `holds lift`."""
+    """The ledger after `holds list`, `holds put` or `holds lift`."""
     subject: str | None = None
-    """Show or export this subject only, or lift its hold."""
+    """Show or export this subject only; or hold it, or lift its hold."""
     everybody: bool = False
-    """Lift a pause, which holds everybody."""
+    """Put or lift a pause, which holds everybody on all gateways of the ledger."""
     clock: bool = False
     """Lift all subjects whose newest entry is ahead of this machine's clock, which must be right."""
     policy: Path | None = None
@@ -74,8 +75,8 @@ class LedgerCommand:
         for name in ALL_OPTIONS:
             if getattr(self, name) not in (None, False, ()) and name not in OPTIONS[self.do]:
                 raise InputError(f"--{name} is not an option of `reticent ledger {self.do}`.")
-        if (self.held_in is not None) != (self.do == "holds") or (self.held_in and self.where not in ("list", "lift")):
-            how = "holds list LEDGER, or holds lift LEDGER" if self.do == "holds" else f"{self.do} LEDGER"
+        if (self.held_in is not None) != (self.do == "holds") or (self.held_in and self.where not in HOLDS):
+            how = " or ".join(f"holds {each} LEDGER" for each in HOLDS) if self.do == "holds" else f"{self.do} LEDGER"
             raise InputError(f"Write `reticent ledger {how}`.")
         if self.held_in is not None:
             self._holds(self.held_in)
@@ -84,15 +85,15 @@ class LedgerCommand:
             do.get(self.do, self._repair)()
 
     def _holds(self, where: str) -> None:
-        from reticent.cli.holds import lift_holds, list_holds
+        from reticent.cli.holds import lift_holds, list_holds, put_hold
 
-        lifts = self.where == "lift"
-        with _opened(where, beside=lifts) as ledger:
-            if lifts:
-                self._check_subject(ledger)
-                lift_holds(ledger, self.subject, self.everybody, self.clock)
-            else:
-                list_holds(ledger, self.json)
+        with _opened(where, beside=self.where != "list") as ledger:
+            if self.where == "list":
+                return list_holds(ledger, self.json)
+            self._check_subject(ledger)
+            if self.where == "lift":
+                return lift_holds(ledger, self.subject, self.everybody, self.clock)
+            return put_hold(ledger, self.subject, self.everybody)
 
     def _repair(self) -> None:
         from reticent.cli.holds import repair_ledger

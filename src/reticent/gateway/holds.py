@@ -16,7 +16,7 @@ from reticent.gateway.ledger import CLOCK, EVERYBODY, Damaged, Ledger
 _log = logging.getLogger("reticent.gateway")
 
 # Codes that are stored in the ledger; SENTENCES words them.
-DRIFTED, PAUSED = "drift", "paused"
+DRIFTED, PAUSED, BY_HAND = "drift", "paused", "by hand"
 # Largest tolerated difference between clocks of gateways that share a ledger.
 SKEW_SECONDS = 5.0
 # How far a sensor's clock may be ahead. A reading from further ahead would make those after it look stale.
@@ -31,6 +31,8 @@ SENTENCES = {
     "a restart. If you know why and it may go on, lift it with `reticent ledger holds lift`, or start with "
     "--no-drift-check. Otherwise fit and train on recordings like these and start with a new ledger; " + STARTS_ANEW,
     PAUSED: "Paused by hand: nothing is released, also after a restart. Resume it to go on.",
+    BY_HAND: "Held by hand: nothing of this subject is released, also after a restart. Lift it with `reticent ledger "
+    "holds lift` to go on.",
 }
 
 
