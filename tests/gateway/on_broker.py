@@ -88,8 +88,8 @@ class Running:
         self._connected = threading.Event()
         subscribe = self.service._subscribe
 
-        async def told(client):
-            await subscribe(client)
+        async def told(link):
+            await subscribe(link)
             self._connected.set()
 
         self.service._subscribe = told
