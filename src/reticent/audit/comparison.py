@@ -1,10 +1,12 @@
 """The same utility by simpler means: what baselines give away of the secret when they tell as much of the useful value.
 
-A baseline releases readings as they are, with no bound, and stops when the provider is sure enough of U. Each
-threshold is a point (accuracy on U, accuracy on S) of exact Bayes; between points the curve is drawn straight, which a
-coin that chooses between two thresholds attains.
+A baseline releases readings as they are, or by a mechanism that is the same at every step (local differential privacy,
+the privacy funnel), with no bound, and stops when the provider is sure enough of U. Each threshold is a point (accuracy
+on U, accuracy on S) of exact Bayes; between points the curve is drawn straight, which a coin that chooses between two
+thresholds attains.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import equinox as eqx
@@ -18,9 +20,10 @@ from reticent.audit.play import play
 from reticent.audit.posterior import Posterior
 from reticent.audit.traces import Traces
 from reticent.evaluate.estimate import Estimate
-from reticent.policy.heuristics import BASELINES, threshold_rules
+from reticent.policy.heuristics import BASELINES, OneStepLookahead, ThresholdRule, threshold_rules
 from reticent.problem.bound import Unbounded
 from reticent.problem.enforcement import Penalty
+from reticent.problem.mechanisms import MECHANISMS
 from reticent.problem.task import Task
 from reticent.process.process import Process
 
@@ -53,21 +56,33 @@ class SameUtility:
 
 
 def baseline_points(task: Task, seed: int) -> list[Point]:
-    """Every baseline at every threshold, without bound."""
+    """Every baseline at every threshold, without bound; and every mechanism of others, with lookahead of one step."""
     free = replace(task, bound=Unbounded(), enforcement=Penalty(), horizon=min(task.horizon, LONGEST))
-    process, exact = Process.of(free), ExactBayes(task.model.prior, "exact Bayes")
-    resampler, points = Resampler(np.arange(EPISODES), seed), []
-    for name in BASELINES:
-        for variant, rule in threshold_rules(name, process).items():
-            # A threshold says when to stop and nothing else, so the highest one passes all others on its way.
-            last = eqx.tree_at(lambda p: p.threshold, rule, jnp.asarray(max(THRESHOLDS)))
-            _, traces = play(free, process, last, EPISODES, seed)
-            moments = list(exact.along(traces))
-            for threshold in THRESHOLDS:
-                believed, releases = _stopped(moments, traces, threshold)
-                accuracies = both_balanced(believed, traces, resampler)
-                points.append(Point(name, variant, threshold, *accuracies, float(releases.mean())))
+    process = Process.of(free)
+    points = [
+        point
+        for name in BASELINES
+        for variant, rule in threshold_rules(name, process).items()
+        for point in _curve(free, name, variant, rule, seed)
+    ]
+    for name, variants in MECHANISMS.items():
+        for mechanism in variants(task.model):
+            replaced = replace(free, model=mechanism.model(task.model))
+            points += _curve(replaced, name, mechanism.variant, OneStepLookahead(Process.of(replaced)), seed)
     return points
+
+
+def _curve(task: Task, name: str, variant: str, rule: ThresholdRule, seed: int) -> Iterator[Point]:
+    """One rule at every threshold."""
+    # A threshold says when to stop and nothing else, so the highest one passes all others on its way.
+    last = eqx.tree_at(lambda p: p.threshold, rule, jnp.asarray(max(THRESHOLDS)))
+    _, traces = play(task, Process.of(task), last, EPISODES, seed)
+    moments = list(ExactBayes(task.model.prior, "exact Bayes").along(traces))
+    resampler = Resampler(np.arange(EPISODES), seed)
+    for threshold in THRESHOLDS:
+        believed, releases = _stopped(moments, traces, threshold)
+        accuracies = both_balanced(believed, traces, resampler)
+        yield Point(name, variant, threshold, *accuracies, float(releases.mean()))
 
 
 def _stopped(moments: list[Posterior], traces: Traces, threshold: float) -> tuple[Posterior, Int[np.ndarray, " N"]]:
