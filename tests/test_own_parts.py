@@ -72,6 +72,7 @@ def test_other_limits_do_not_recompile():
     assert _kernels._cached._cache_size() - size <= 1  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_bound_of_ones_own_is_solved_certified_and_audited():
     task = rt.Task(MODEL, OWN, horizon=20)
     exact = rt.solve(task, "lattice")

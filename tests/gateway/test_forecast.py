@@ -112,6 +112,7 @@ def test_the_share_over_the_bound_is_that_of_all_histories(tmp_path):
     assert found.over.value == pytest.approx(chance, abs=4 * (chance * (1 - chance) / 250) ** 0.5)
 
 
+@pytest.mark.slow
 def test_a_gateway_falls_silent_when_it_was_forecast(tmp_path):
     """Forty subjects of a real gateway on a real ledger for 20 sessions, and others that are simulated."""
     place = Place(tmp_path, task(Information(0.5), model=synthetic(noise=3.0)), rest=1.0)

@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 
 import numpy as np
+import pytest
 
 from reticent.gateway import view
 from reticent.gateway.messages import Message
@@ -20,6 +21,7 @@ def test_memory_holds_so_many_subjects_and_the_ledger_brings_back_the_others(tmp
     place.ledger.close()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_all_who_ever_came(tmp_path, monkeypatch):
     """Eight times as many subjects as fit in: what is kept stays the same, where ten of them take some 20 KB."""
     monkeypatch.setattr(view, "SHOWN_SUBJECTS", 10)

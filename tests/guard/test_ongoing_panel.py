@@ -1,5 +1,6 @@
 """A panel of providers whose hidden pair moves: past, present and future stay below the bound for each of them."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +76,7 @@ def test_a_summary_is_of_the_surest_provider(process, days, task):
 def test_numpy_and_jax_follow_the_same_moments(process, task):
     rules = MonitoringRules(task)
     public, compiled = rules.begin(), process.first
+    sent, later = eqx.filter_jit(process.sent), eqx.filter_jit(process.later)
     rng, spoken = np.random.default_rng(0), 0
     for step in range(12):
         assert (np.asarray(compiled.allowed) == public.allowed).all()
@@ -85,11 +87,11 @@ def test_numpy_and_jax_follow_the_same_moments(process, task):
         if public.allowed[0] and step % 2 == 0:
             law = (rules.emissions(public)[0] * public.belief[:, :, None]).sum((0, 1))
             symbol = int(rng.choice(len(law), p=law / law.sum()))
-            (moments, possible), (theirs, also) = rules.sent(public, 0, symbol), process.sent(compiled, 0, symbol)
+            (moments, possible), (theirs, also) = rules.sent(public, 0, symbol), sent(compiled, 0, jnp.asarray(symbol))
             assert possible
             assert also
             spoken += 1
-        public, compiled = rules.later(public, moments, 0.0), process.later(compiled, theirs, 0.0)
+        public, compiled = rules.later(public, moments, 0.0), later(compiled, theirs, jnp.zeros(()))
     assert spoken > 2
 
 

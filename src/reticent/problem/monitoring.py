@@ -1,25 +1,22 @@
 """Monitoring: a problem that goes on, of a hidden pair that moves. What is wanted of it, and how the bound is kept."""
 
-import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from reticent.errors import InputError
-from reticent.problem.bound import BOUNDS, Bound
-from reticent.problem.enforcement import ENFORCEMENTS, USUAL, Coarsen, Enforcement, Promise, default_enforcement
+from reticent.problem.bound import Bound
+from reticent.problem.enforcement import USUAL, Coarsen, Enforcement, Promise, default_enforcement
 from reticent.problem.model import Model
 from reticent.problem.objective import Objective
-from reticent.problem.panel import check_panel, for_whom
-from reticent.problem.task import record_from_json, record_to_json
+from reticent.problem.panel import check_panel
+from reticent.problem.task import AnyTask
 
 # In place of a sensor's name: time passed and nothing was sent.
 SILENT = "silent"
-# Its numbers of steps and of moments.
-COUNTS = ("horizon", "slots", "window")
 
 
 @dataclass(frozen=True, eq=False)
-class Monitoring:
+class Monitoring(AnyTask):
     """A problem without a stop: at each step of time one sensor speaks, or the device is silent.
 
     A step costs C_T if something is sent, and lambda (1 - max_u P(U_t = u | sent)): the provider's error about the
@@ -42,6 +39,7 @@ class Monitoring:
         'coarsen'
     """
 
+    COUNTS: ClassVar[tuple[str, ...]] = ("horizon", "slots", "window")
     model: Model
     bound: Bound
     objective: Objective = field(default_factory=Objective)
@@ -71,36 +69,10 @@ class Monitoring:
         if self.slots is not None and (type(self.slots) is not int or self.slots < 1):
             raise InputError(f"Slots are a whole number of past moments, at least one, but are {self.slots!r}.")
 
-    @property
-    def panel(self) -> tuple[Model, ...]:
-        """The further providers for whom the bound is kept; none where there is no bound to keep."""
-        return self.model.panel if self.bound.crossable else ()
-
-    @property
-    def promised(self) -> str:
-        """In which sense the bound is kept, and for whom."""
-        return f"{self.enforcement.promised}; {for_whom(self.panel)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""
-        return {
-            "problem": self.model.to_json(),
-            "bound": record_to_json(self.bound, BOUNDS),
-            "objective": dataclasses.asdict(self.objective),
-            "enforcement": record_to_json(self.enforcement, ENFORCEMENTS),
-            **{name: getattr(self, name) for name in COUNTS},
-        }
-
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "Monitoring":
         """The task that a policy file holds."""
-        return cls(
-            model=Model.from_json(task["problem"]),
-            bound=record_from_json("bound", task["bound"], BOUNDS),
-            objective=Objective(**{name: float(price) for name, price in task["objective"].items()}),
-            enforcement=record_from_json("enforcement", task["enforcement"], ENFORCEMENTS),
-            **{name: task[name] for name in COUNTS},
-        )
+        return cls(**cls.fields(task))
 
     def _check_window(self) -> None:
         if self.bound.on_spending != (self.window is not None):

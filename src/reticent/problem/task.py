@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from reticent.errors import InputError
 from reticent.problem.bound import BOUNDS, Bound
@@ -12,8 +12,52 @@ from reticent.problem.objective import Objective
 from reticent.problem.panel import check_panel, for_whom
 
 
+class AnyTask:
+    """What a task with a stop and one that goes on have in common: for whom the bound is kept, and their form in files.
+
+    `COUNTS` are its whole numbers.
+    """
+
+    COUNTS: ClassVar[tuple[str, ...]] = ("horizon",)
+    model: Model
+    bound: Bound
+    objective: Objective
+    enforcement: Enforcement
+
+    @property
+    def panel(self) -> tuple[Model, ...]:
+        """The further providers for whom the bound is kept; none where there is no bound to keep."""
+        return self.model.panel if self.bound.crossable else ()
+
+    @property
+    def promised(self) -> str:
+        """In which sense the bound is kept, and for whom."""
+        return f"{self.enforcement.promised}; {for_whom(self.panel)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""
+        return {
+            "problem": self.model.to_json(),
+            "bound": record_to_json(self.bound, BOUNDS),
+            "objective": dataclasses.asdict(self.objective),
+            "enforcement": record_to_json(self.enforcement, ENFORCEMENTS),
+            **{name: getattr(self, name) for name in self.COUNTS},
+        }
+
+    @classmethod
+    def fields(cls, task: dict[str, Any]) -> dict[str, Any]:
+        """The fields of the task that a policy file holds."""
+        return {
+            "model": Model.from_json(task["problem"]),
+            "bound": record_from_json("bound", task["bound"], BOUNDS),
+            "objective": Objective(**{name: float(price) for name, price in task["objective"].items()}),
+            "enforcement": record_from_json("enforcement", task["enforcement"], ENFORCEMENTS),
+            **{name: task[name] for name in cls.COUNTS},
+        }
+
+
 @dataclass(frozen=True, eq=False)
-class Task:
+class Task(AnyTask):
     """A problem to solve: model, bound, prices and enforcement.
 
     Args:
@@ -54,36 +98,10 @@ class Task:
         if type(self.horizon) is not int or not 1 <= self.horizon < 2**31:
             raise InputError(f"The horizon must be a whole number of releases, at least one, but is {self.horizon!r}.")
 
-    @property
-    def panel(self) -> tuple[Model, ...]:
-        """The further providers for whom the bound is kept; none where there is no bound to keep."""
-        return self.model.panel if self.bound.crossable else ()
-
-    @property
-    def promised(self) -> str:
-        """In which sense the bound is kept, and for whom."""
-        return f"{self.enforcement.promised}; {for_whom(self.panel)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The form of policy files; an `InputError` for a bound or an enforcement that they cannot hold."""
-        return {
-            "problem": self.model.to_json(),
-            "bound": record_to_json(self.bound, BOUNDS),
-            "objective": dataclasses.asdict(self.objective),
-            "enforcement": record_to_json(self.enforcement, ENFORCEMENTS),
-            "horizon": self.horizon,
-        }
-
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "Task":
         """The task that a policy file holds."""
-        return cls(
-            model=Model.from_json(task["problem"]),
-            bound=record_from_json("bound", task["bound"], BOUNDS),
-            objective=Objective(**{name: float(price) for name, price in task["objective"].items()}),
-            enforcement=record_from_json("enforcement", task["enforcement"], ENFORCEMENTS),
-            horizon=task["horizon"],
-        )
+        return cls(**cls.fields(task))
 
 
 def record_to_json(record: Any, known: dict[str, Any]) -> dict[str, dict[str, float]]:
