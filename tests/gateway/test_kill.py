@@ -23,6 +23,7 @@ from reticent.gateway.sqlite import SqliteLedger
 from reticent.gateway.standing import standing_of
 from reticent.gateway.verify import verify
 from reticent.problem.bound import Confidence, Information
+from reticent.problem.merging import BLEND
 from reticent.problem.task import Task
 from tests.gateway.parts import coarsened, follow, task, write_policy
 
@@ -115,7 +116,8 @@ class Victim:
             standing = follow(self.runtime, standing, entry)
         stored = standing_of(entry)
         assert np.allclose(stored.belief, standing.belief, rtol=0, atol=1e-9)
-        assert stored.spent_bits == pytest.approx(standing.spent_bits, abs=1e-9)
+        # A rule that was found with others of its batch may differ by what may be blended in: see `verify`.
+        assert stored.spent_bits == pytest.approx(standing.spent_bits, abs=1e-9 if entry.chances is None else BLEND)
         assert (stored.session, stored.step) == (standing.session, standing.step)
         if isinstance(self.limit, Confidence):
             assert entry.confidence < self.limit.limit
