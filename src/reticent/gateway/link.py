@@ -88,7 +88,8 @@ class Link:
         # Messages that the broker does not yet take, since it is to acknowledge others first.
         self._waiting: deque[tuple[asyncio.Future[None], Callable[[], MQTTMessageInfo]]] = deque()
         self._most_under_way = MOST_UNDER_WAY
-        self._came = False
+        # How many packets have come, as far as paho tells.
+        self._came = 0
 
     def check(self) -> None:
         """Raise unless the broker is there."""
@@ -187,11 +188,12 @@ class Link:
 
     def _read(self) -> None:
         """Take what has come. What paho reads at once may be one packet, and TLS may hold more than the socket."""
-        for _ in range(MOST_READS):
-            self._came = False
+        end = self._came + MOST_READS
+        while self._came < end:
+            before = self._came
             self._turn(self._client.loop_read)
             wire = self._client.socket()
-            if not self._came and not (isinstance(wire, ssl.SSLSocket) and wire.pending()):
+            if self._came == before and not (isinstance(wire, ssl.SSLSocket) and wire.pending()):
                 break
         else:
             self._loop.call_soon(self._read)
@@ -225,7 +227,7 @@ class Link:
             wire.close()
 
     def _welcomed(self, client: Client, userdata: Any, flags: ConnectFlags, reason: Any, properties: Any) -> None:
-        self._came = True
+        self._came += 1
         self._most_under_way = getattr(properties, "ReceiveMaximum", MOST_UNDER_WAY)
         _finish(self._opened, reason)
 
@@ -234,11 +236,11 @@ class Link:
         self._lose(f"it ended the connection: {reason}" if told else ENDINGS.get(reason.value, CLOSED))
 
     def _received(self, client: Client, userdata: Any, message: MQTTMessage) -> None:
-        self._came = True
+        self._came += 1
         self._heard(Published(message.topic, bytes(message.payload), message.retain))
 
     def _taken(self, client: Client, userdata: Any, number: int, reason: ReasonCode, properties: Any) -> None:
-        self._came = True
+        self._came += 1
         future = self._answers.pop(number, None)
         if future is None:
             return
@@ -251,7 +253,7 @@ class Link:
     def _subscribed(
         self, client: Client, userdata: Any, number: int, reasons: list[ReasonCode], properties: Any
     ) -> None:
-        self._came = True
+        self._came += 1
         if (future := self._answers.pop(number, None)) is not None:
             _finish(future, [reason.value for reason in reasons])
 
