@@ -23,9 +23,8 @@ import numpy as np
 
 from benchmarks.beside import Version, both
 from benchmarks.catalogue import Measured
-from reticent.gateway.link import Link
+from reticent.gateway.link import Link, Published
 from reticent.gateway.mqtt import Broker
-from reticent.gateway.packets import Published
 from reticent.gateway.simulate import Drawn, line
 from reticent.policy.store import PolicyFile
 from reticent.problem.bound import Confidence, Information

@@ -1,5 +1,6 @@
 """How a broker is told: what cannot be right is refused with a sentence, and passwords stay unseen."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ from reticent.errors import InputError
 def test_options_are_checked(options, sentence):
     with pytest.raises(InputError, match=sentence):
         BrokerOptions(**options).settings()
+
+
+def test_without_the_extra_package_a_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
+    for name in ("reticent.gateway.link", "reticent.gateway.mqtt"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(InputError, match=r"pip install 'reticent\[mqtt\]'"):
+        BrokerOptions().settings()
 
 
 def test_where_the_broker_is():

@@ -14,10 +14,9 @@ from reticent.cli.broker import BrokerOptions
 from reticent.cli.simulate import PaceOptions, Simulate
 from reticent.errors import InputError
 from reticent.gateway import mqtt
-from reticent.gateway.link import BrokerTrouble, Link
+from reticent.gateway.link import LONGEST_PACKET, BrokerTrouble, Link, Published
 from reticent.gateway.messages import LONGEST_MESSAGE
 from reticent.gateway.mqtt import Broker, Inbox, MqttService
-from reticent.gateway.packets import Published
 from reticent.gateway.sqlite import SqliteLedger
 from reticent.problem.bound import Information
 from reticent.problem.model import Model
@@ -72,6 +71,20 @@ def test_garbage_and_odd_topics_are_counted_and_do_no_harm(tmp_path, mosquitto):
         until(lambda: outside.releases())
         assert service.gateway.trouble is None
         until(lambda: counters["received"] == 9 + 3)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_packet_that_is_far_too_long_does_not_even_come(tmp_path, mosquitto, qos):
+    broker = Broker("127.0.0.1", mosquitto.port, qos=qos)
+    with closing(Running(tmp_path, broker)) as service, closing(Outside(mosquitto.port)) as outside:
+        service.ready()
+        for payload in (b"x" * LONGEST_PACKET, b"x" * (LONGEST_PACKET // 2)):
+            outside._client.publish("in/ada/a0", payload, qos)
+        outside.say()
+        until(lambda: outside.releases())
+        assert service.gateway.trouble is None
+        until(lambda: service.gateway.counters["received"] == 1 + 3)
+        assert service.gateway.counters["oversized"] == 1
 
 
 def test_retained_readings_are_not_used(tmp_path, mosquitto):
@@ -163,10 +176,10 @@ def test_pausing_holds_back_and_stopping_ends(tmp_path, mosquitto):
 def test_the_queue_is_bounded_and_what_does_not_fit_is_counted(tmp_path, mosquitto):
     inbox = Inbox(2)
     for _ in range(5):
-        inbox.put(Published("in/ada/a0", b"", 0, False, 0))
+        inbox.put(Published("in/ada/a0", b"", False))
     assert len(inbox) == 2
     assert len(inbox.empty_out(1)) == 1
-    inbox.put(Published("in/ada/a0", b"x" * (LONGEST_MESSAGE + 1), 0, False, 0))
+    inbox.put(Published("in/ada/a0", b"x" * (LONGEST_MESSAGE + 1), False))
     assert len(inbox) == 1
     assert inbox.dropped == {"overflow": 3, "oversized": 1}
     with running(tmp_path, mosquitto) as (service, outside):

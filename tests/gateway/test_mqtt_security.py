@@ -1,6 +1,7 @@
 """Over a real broker with passwords and certificates."""
 
 import base64
+import gc
 import hashlib
 import shutil
 import subprocess
@@ -45,6 +46,8 @@ def _hashed(user: str, password: str) -> str:
     return f"{user}:$7${rounds}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}\n"
 
 
+# Of a handshake that failed, paho leaves the socket to be found later.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed")
 def test_tls_with_an_authority_of_our_own(tmp_path):
     ca, key, request, certificate = (tmp_path / name for name in ("ca.pem", "key.pem", "request.pem", "cert.pem"))
@@ -65,13 +68,17 @@ def test_tls_with_an_authority_of_our_own(tmp_path):
         with closing(Running(tmp_path, trusted)) as service:
             service.ready()
             with closing(Outside(mosquitto.port, ca=str(ca))) as outside:
-                outside.say()
-                until(lambda: outside.releases())
+                # Many at once: TLS holds more of them than the socket shows.
+                names = [f"subject {i}" for i in range(200)]
+                for name in names:
+                    outside.say(name)
+                until(lambda: all(outside.releases(name) for name in names))
         # The certificate is not for this name.
         stranger = BrokerOptions(f"127.0.0.1:{mosquitto.port}", tls=ca).settings()
         with closing(Running(tmp_path, stranger)) as service:
             until(lambda: service.gateway.trouble)
             assert "certificate" in str(service.gateway.trouble)
+        gc.collect()
 
 
 def test_a_certificate_that_cannot_be_read_any_more_is_waited_for(tmp_path, monkeypatch):

@@ -280,7 +280,7 @@ def test_only_numpy_and_what_belongs_to_python_is_loaded(policy):
     """Serving lines takes none of the heavy packages, nor those of other transports."""
     code = (
         "import sys; from reticent.cli import main; sys.argv[1:] = sys.argv[2:]; "
-        "main(); heavy = 'jax equinox scipy polars sklearn altair psycopg'.split(); "
+        "main(); heavy = 'jax equinox scipy polars sklearn altair paho psycopg'.split(); "
         "sys.exit(','.join(name for name in heavy if name in sys.modules) or 0)"
     )
     words = [sys.executable, "-c", code, "reticent", "serve", str(policy)]

@@ -20,9 +20,8 @@ from typing import TypeVar
 
 from reticent.errors import InputError
 from reticent.gateway.home_assistant import HomeAssistant
-from reticent.gateway.link import ANSWER_SECONDS, KEEP_ALIVE_SECONDS, SILENT, BrokerTrouble, Link, linked
+from reticent.gateway.link import ANSWER_SECONDS, SILENT, Address, BrokerTrouble, Link, Published, Will, linked
 from reticent.gateway.messages import LONGEST_MESSAGE, RESERVED, Message, Outgoing, Reason, Refused, parse_payload
-from reticent.gateway.packets import Published, Will, connect
 from reticent.gateway.service import Gateway
 from reticent.gateway.simulate import line
 
@@ -75,8 +74,7 @@ class Broker:
         except InputError as error:
             # The certificate was fine at the start, so it is waited for like the broker.
             raise BrokerTrouble(str(error)) from error
-        greeting = connect(KEEP_ALIVE_SECONDS, will, self.username, self.password)
-        return linked(link, (self.host, self.port), tls, greeting)
+        return linked(link, Address(self.host, self.port, tls, self.username, self.password), will)
 
 
 # Whether a gateway is connected: retained, so that who comes later knows.
