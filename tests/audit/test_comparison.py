@@ -20,6 +20,7 @@ from reticent.problem.synthetic import two_binary_sensors
 from reticent.problem.task import Task
 from reticent.process.process import Process
 
+pytestmark = pytest.mark.slow
 TASK = Task(two_binary_sensors(), Confidence(0.8), enforcement=Coarsen())
 
 
