@@ -152,8 +152,8 @@ def test_ten_kills(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_hundred_and_fifty_kills(tmp_path):
-    torture(tmp_path, generous(6), 150)
+def test_seventy_kills(tmp_path):
+    torture(tmp_path, generous(6), 70)
 
 
 @pytest.mark.slow

@@ -204,4 +204,4 @@ def test_two_gateways_in_any_order():
 
 @pytest.mark.slow
 def test_two_gateways_in_any_order_for_long():
-    run_state_machine_as_test(Gateways, settings=settings(QUICK, max_examples=300, stateful_step_count=40))
+    run_state_machine_as_test(Gateways, settings=settings(QUICK, max_examples=120, stateful_step_count=40))
