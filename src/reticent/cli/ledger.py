@@ -152,16 +152,14 @@ class LedgerCommand:
         from reticent.gateway.export import read_heads
         from reticent.gateway.loading import load_runtime
         from reticent.gateway.moving_runtime import MovingRuntime
-        from reticent.gateway.moving_view import PROMISE
         from reticent.gateway.runtime import Runtime
         from reticent.gateway.sessions import ASSUMPTION
         from reticent.gateway.verify import verify
 
         runtime = None if self.policy is None else load_runtime(self.policy, self.step, allow_unbounded=True)
-        moves = isinstance(runtime, MovingRuntime)
-        if moves and self.earlier:
+        if self.earlier and isinstance(runtime, MovingRuntime):
             raise InputError("--earlier is for problems with a stop: a life that goes on has one policy.")
-        assumption = PROMISE if moves else ASSUMPTION
+        assumption = ASSUMPTION if runtime is None else runtime.assumption
         heads = None if self.against is None else read_heads(self.against)
         with _opened(self.where) as ledger, console().status("Verifying ..."):
             verdict = verify(ledger, runtime, heads, [Runtime.load(path, True) for path in self.earlier])

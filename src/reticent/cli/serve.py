@@ -138,11 +138,8 @@ class Serve:
         from reticent.gateway.demo import POLICY, REST_SECONDS
         from reticent.gateway.ledger import LedgerTrouble
         from reticent.gateway.loading import load_runtime
-        from reticent.gateway.moving_runtime import MovingRuntime
         from reticent.gateway.moving_service import gateway_of
-        from reticent.gateway.moving_view import PROMISE
         from reticent.gateway.opening import open_ledger
-        from reticent.gateway.sessions import ASSUMPTION
         from reticent.gateway.settings import Settings
         from reticent.gateway.share import EVERYTHING
 
@@ -150,7 +147,6 @@ class Serve:
         rest = REST_SECONDS if self.demo else self.rest
         settings = Settings(policy, rest, self.stale, self.subjects, not self.no_drift_check, share or EVERYTHING)
         runtime = load_runtime(policy, self.step)
-        assumption = PROMISE if isinstance(runtime, MovingRuntime) else ASSUMPTION
         if share is None:
             say_what_is_assumed(runtime.task.model)
         with tempfile.TemporaryDirectory() if self.demo else contextlib.nullcontext() as folder:
@@ -162,7 +158,9 @@ class Serve:
                 raise InputError(str(trouble)) from trouble
             with ledger:
                 if share is None:
-                    print(f"reticent: the ledger is {where}\nreticent: {assumption}", file=sys.stderr, flush=True)
+                    print(
+                        f"reticent: the ledger is {where}\nreticent: {runtime.assumption}", file=sys.stderr, flush=True
+                    )
                 yield gateway_of(runtime)(runtime, ledger, settings)
 
     def _show(self, gateway: "Gateway", open_things: contextlib.ExitStack) -> None:

@@ -42,6 +42,8 @@ class Sent:
 class Emitter:
     """The channel of a model. `symbols` names what can be sent: the readings, then the merged symbols."""
 
+    assumption: str
+    """What the bound relies on, in words."""
     sensors: tuple[str, ...]
     symbols: tuple[str, ...]
 

@@ -72,6 +72,12 @@ class MovingStanding(Knowledge):
 class MovingRuntime(Emitter):
     """The policy of one file for a problem that goes on. `seconds` is the length of a step."""
 
+    assumption = (
+        "The bound is on the secret of every moment, past, present and future, for whoever knows the model and "
+        "everything that was ever sent. The model says how the secret moves; of people who move otherwise it promises "
+        "nothing."
+    )
+
     def __init__(self, file: PolicyFile, digest: str, seconds: float) -> None:
         self.policy = moving_chooser_of(file)
         self.task, self.rules, self.digest, self.seconds = self.policy.task, self.policy.rules, digest, seconds

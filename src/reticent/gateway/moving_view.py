@@ -19,10 +19,6 @@ from reticent.gateway.view import SHOWN_SUBJECTS
 
 # So many steps of the day are shown, and kept of the subjects that were heard last.
 SHOWN_STEPS = 240
-PROMISE = (
-    "The bound is on the secret of every moment, past, present and future, for whoever knows the model and everything "
-    "that was ever sent. The model says how the secret moves; of people who move otherwise it promises nothing."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +49,7 @@ class MovingView:
             "sensors": list(runtime.sensors),
             "enforce": runtime.task.enforcement.name,
             "policy": runtime.digest[:12],
-            "assumption": PROMISE,
+            "assumption": runtime.assumption,
             "exhausted": "",
         }
 

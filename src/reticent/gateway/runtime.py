@@ -18,6 +18,7 @@ from reticent.gateway.decisions import STOP, Decision, Decisions, Standing
 from reticent.gateway.draws import Draws
 from reticent.gateway.emitter import Emitter, Sent
 from reticent.gateway.policies import chooser_of
+from reticent.gateway.sessions import ASSUMPTION
 from reticent.guard.panel import apart, chances_of, heard, one_below_another
 from reticent.guard.rules import PublicState
 from reticent.policy.store import PolicyFile
@@ -33,6 +34,7 @@ WHOLE = 1e-6
 class Runtime(Emitter):
     """The policy of one file, and the process it acts in. `digest` is the SHA-256 of the file."""
 
+    assumption = ASSUMPTION
     task: Task
     digest: str
     bound: Bound
